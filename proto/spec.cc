@@ -192,12 +192,17 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
   return loaded;
 }
 
-absl::Status ApplyOverride(
-    LoadedSpec* loaded, absl::string_view assignment, absl::string_view option) {
+bool TrainsAll(const TrainableSpec& trainable) {
+  return trainable.part_case() == TrainableSpec::PART_NOT_SET ||
+         (trainable.has_head_only() && !trainable.head_only());
+}
+
+absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment,
+    absl::string_view option, absl::string_view prefix) {
   const std::string where = absl::StrCat(option, " ", Quote(assignment));
   const size_t equals = assignment.find('=');
   if (equals == absl::string_view::npos) return Error(Exit::kSpec, where, ": expected FIELD=VALUE");
-  const std::string key(assignment.substr(0, equals));
+  const std::string key = absl::StrCat(prefix, assignment.substr(0, equals));
   TaskSpec changed = loaded->spec;
   RETURN_IF_ERROR(Annotate(Assign(key, assignment.substr(equals + 1), &changed), where));
   loaded->spec.Swap(&changed);

@@ -36,10 +36,11 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 
 // Applies "optimizer.learning_rate=1e-4". Values are those of the text format, strings without
 // quotes. A comma-separated list replaces a repeated field. "validation={}" sets an empty message,
-// "validation=" clears the field. Setting a member of a oneof selects it. kSpec on errors, which
-// leave `loaded` unchanged and begin with `option`, the one that the user gave, and the assignment.
-absl::Status ApplyOverride(
-    LoadedSpec* loaded, absl::string_view assignment, absl::string_view option = "--set");
+// "validation=" clears the field. Setting a member of a oneof selects it. `prefix` precedes the
+// name of the field. kSpec on errors, which leave `loaded` unchanged and begin with `option`, the
+// one that the user gave, and the assignment.
+absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment,
+    absl::string_view option = "--set", absl::string_view prefix = "");
 
 // Checks all ranges and all constraints between fields. kSpec with one line per error. Does not
 // read other files.
@@ -55,6 +56,12 @@ void HoldOut(TaskSpec* spec);
 // LoadSpec, ApplyOverride for each of `overrides`, HoldOut, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     const std::string& path, const std::vector<std::string>& overrides);
+
+// Returns a warning for each setting that the spec changes although another one makes it unused.
+std::vector<std::string> FieldsWithoutEffect(const TaskSpec& spec);
+
+// True if the spec restricts no parameters.
+bool TrainsAll(const TrainableSpec& trainable);
 
 // A label and its weight, from "label=weight" in a field label_weights; nothing if malformed.
 std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string& text);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "proto/options.pb.h"
@@ -109,6 +110,7 @@ void CheckValues(const TaskSpec& spec, SpecErrors* errors) {
       {std::pair("train", &spec.train()), std::pair("validation", &spec.validation())}) {
     const std::string& delimiter = data->delimiter();
     errors->AddIf((delimiter.size() > 1 && delimiter != "\\t") ||
+                      !absl::c_all_of(delimiter, absl::ascii_isascii) ||
                       absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
         absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
         "\": expected one ASCII character that is neither a quote nor a line end");

@@ -3,6 +3,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
+#include "proto/spec.h"
 #include "proto/spec_errors.h"
 
 namespace cloze {
@@ -81,8 +82,8 @@ void CheckReplacedTokens(const TaskSpec& spec, SpecErrors* errors) {
   errors->AddIf(spec.model().has_encoder() && architecture != EncoderSpec::ELECTRA &&
                     architecture != EncoderSpec::MODERN,
       "model.encoder.architecture", "expected ELECTRA or MODERN with ", name);
-  errors->AddIf(spec.trainable().part_case() != TrainableSpec::PART_NOT_SET, "trainable",
-      "cannot be used with ", name, ", which trains both models whole");
+  errors->AddIf(!TrainsAll(spec.trainable()), "trainable", "cannot be used with ", name,
+      ", which trains both models whole");
   errors->AddIf(!spec.evaluation().pairs().empty(), "evaluation.pairs", "cannot be used with ",
       name, ": expected a masked language model");
   errors->AddIf(spec.masked_lm().causal_share() > 0, "masked_lm.causal_share",

@@ -5,18 +5,9 @@
 #include <limits>
 
 #include "core/base/text.h"
+#include "tasks/probabilities.h"
 
 namespace cloze {
-namespace {
-
-double LogSum(const std::vector<double>& x) {
-  const double most = *std::max_element(x.begin(), x.end());
-  double sum = 0;
-  for (const double value : x) sum += std::exp(value - most);
-  return most + std::log(sum);
-}
-
-}  // namespace
 
 EncodedQuestion EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& spec,
     absl::string_view question, absl::string_view context) {
@@ -52,7 +43,7 @@ EncodedQuestion EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweri
         std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
     if (end == count) break;
   }
-  encoded.stats.truncated = encoded.stats.cut_tokens > 0 || encoded.windows.size() > 1;
+  encoded.stats.truncated = encoded.stats.cut_tokens > 0;
   return encoded;
 }
 
@@ -104,8 +95,8 @@ FoundAnswer FindAnswer(
   }
   FoundAnswer answer;
   answer.none = begin < 0 || (spec.unanswerable() && null > best);
-  answer.score =
-      static_cast<float>(std::exp((answer.none ? null : best) - LogSum(starts) - LogSum(ends)));
+  answer.score = static_cast<float>(
+      std::exp((answer.none ? null : best) - LogSumExp(starts) - LogSumExp(ends)));
   if (answer.none) return answer;
   answer.bytes = {encoded.bytes[begin].begin, encoded.bytes[end].end};
   answer.chars = {encoded.chars[begin].begin, encoded.chars[end].end};

@@ -37,8 +37,9 @@ struct FoundAnswer {
   float score = 0;    // probability of the start times that of the end, over all windows
 };
 
-// Returns the span with the largest sum of start and end logits (Devlin et al. 2019), or none if
-// the smallest sum of <class> over the windows is larger.
+// Returns the span with the largest sum of start and end logits (Devlin et al. 2019). Returns none
+// if spec.unanswerable() and the smallest sum of <class> over the windows is larger, or if the
+// context has no tokens.
 FoundAnswer FindAnswer(
     const EncodedQuestion& encoded, const QuestionAnsweringSpec& spec, const TextLogits& text);
 

@@ -39,10 +39,18 @@ int64_t Batcher::IndexOf(int64_t number) const {
   return PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch));
 }
 
-absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
+int64_t Batcher::MostExamples(double done) const {
   const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
-  const auto most_examples = std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
-  const auto most_tokens = static_cast<int64_t>(spec_.tokens() * share);
+  return std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
+}
+
+int64_t Batcher::MostTokens(double done) const {
+  return static_cast<int64_t>(
+      spec_.tokens() * Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done));
+}
+
+absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
+  const int64_t most_examples = MostExamples(done), most_tokens = MostTokens(done);
   StepData step;
   Example example;
   for (int64_t count = 0;; ++count, ++next) {
@@ -80,22 +88,34 @@ double Batcher::FullStepsPerEpoch() const {
   return full / mean_share;
 }
 
-absl::StatusOr<double> Batcher::StepsPerEpoch() const {
-  constexpr int64_t kExamples = 20000;
-  if (spec_.examples() > 0) return FullStepsPerEpoch();
+absl::StatusOr<double> Batcher::MeanExamples(double done, int64_t sample) const {
+  if (spec_.examples() > 0) return static_cast<double>(MostExamples(done));
+  const int64_t most = MostTokens(done);
   Example example;
   int64_t batches = 0, in_batches = 0, tokens = 0;
-  for (int64_t next = 0; next < kExamples; ++next) {
+  for (int64_t next = 0; next < sample; ++next) {
     RETURN_IF_ERROR(store_.Read(IndexOf(next), &example));
     const int64_t length = example.ids.size();
-    if (tokens > 0 && tokens + length > spec_.tokens()) {
+    if (tokens > 0 && tokens + length > most) {
       ++batches;
       in_batches += std::exchange(tokens, 0);
     }
     tokens += length;
   }
-  if (batches == 0) return FullStepsPerEpoch();
-  return FullStepsPerEpoch() * (double(batches * spec_.tokens()) / in_batches);
+  const double filled = batches > 0 ? double(in_batches) / batches : most;
+  return filled * store_.size() / store_.tokens();
+}
+
+absl::StatusOr<double> Batcher::StepsPerEpoch() const {
+  const double growing = spec_.warmup_from() < 1 ? spec_.warmup_share() : 0;
+  const int pieces = spec_.examples() > 0 ? 1000 : 20;
+  ASSIGN_OR_RETURN(double mean, MeanExamples(1, 20000));
+  mean *= 1 - growing;
+  for (int i = 0; i < pieces && growing > 0; ++i) {
+    ASSIGN_OR_RETURN(const double part, MeanExamples(growing * (i + 0.5) / pieces, 2000));
+    mean += part * growing / pieces;
+  }
+  return store_.size() / mean;
 }
 
 }  // namespace cloze

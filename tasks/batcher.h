@@ -32,11 +32,9 @@ class Batcher {
   // one. Batches are padded.
   absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
-  // Returns the mean number of optimizer steps per pass over the store, over the whole run. For
-  // batches of tokens it counts the first batches of full size, up to 20,000 examples: an example
-  // that does not fit leaves its batch unfilled.
+  // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   absl::StatusOr<double> StepsPerEpoch() const;
-  // The same for batches of tokens without unfilled ones, as earlier versions counted.
+  // The same as earlier versions counted it: as if each batch had the mean size exactly.
   double FullStepsPerEpoch() const;
 
   // Returns the mean batch size over the rest of the run, relative to the batch size at `done`.
@@ -45,6 +43,11 @@ class Batcher {
  private:
   // Index in the store of the example with a global number.
   int64_t IndexOf(int64_t number) const;
+  // Returns the mean number of examples in the batches when `done` of the run is done; for batches
+  // of tokens, of those that the first `sample` examples fill.
+  absl::StatusOr<double> MeanExamples(double done, int64_t sample) const;
+  int64_t MostExamples(double done) const;
+  int64_t MostTokens(double done) const;
 
   const ExampleStore& store_;
   const Task& task_;

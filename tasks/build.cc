@@ -7,12 +7,13 @@
 #include "core/ops/matmul.h"
 
 namespace cloze {
+
 absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
     const Tokenizer& tokenizer) {
   if (tokenizer.vocab_size() > config.vocab) {
     return AtField(loaded, TokenizerField(loaded.spec),
         Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
-            " tokens, the model knows ", config.vocab));
+            " tokens: expected at most ", config.vocab, ", the vocabulary of the model"));
   }
   const bool causal = config.family->causal, pairs = !config.source.empty();
   if (pairs != (task.head() == HeadKind::kSequenceToSequence)) {
@@ -26,6 +27,9 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
                : "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 "
                  "folder");
   }
+  if (loaded.spec.masked_lm().causal_share() > 0 && config.relative.any())
+    return SpecError(loaded, "masked_lm.causal_share",
+        "cannot be used with a model with relative positions: expected 0");
   const auto check = [&](const char* field, int32_t tokens, const ModelConfig& of) {
     if (tokens <= of.max_tokens()) return absl::OkStatus();
     return SpecError(loaded, absl::StrCat(task.name(), field),
@@ -78,13 +82,14 @@ std::vector<std::string> DescribeOddities(absl::string_view name, const DataStat
   };
   if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
   if (s.truncated > 0 && s.cut_tokens > 0)
-    say("longer than max_tokens: ", Counted(s.truncated, "text"), ", ",
+    say("too long: ", Counted(s.truncated, s.words > 0 ? "word" : "text"), ", ",
         Counted(s.cut_tokens, "token"), " cut off");
   if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));
   if (s.invalid_bytes > 0) say("not UTF-8, read as U+FFFD: ", Counted(s.invalid_bytes, "byte"));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens)
     say(100 * s.unknown_tokens / s.text_tokens,
-        " % of the tokens are <unk>; does the vocabulary fit the text?");
+        " % of the tokens are <unk>: expected at most 5 % (choose a vocabulary that fits the "
+        "text)");
   return lines;
 }
 

@@ -81,8 +81,8 @@ auto Ticker(const Reader& reader, const BuildOptions& options) {
 // Adds each number of `stats` to that of *sum.
 void AddStats(const DataStats& stats, DataStats* sum);
 
-// Fills a store with texts: read, encode and tick as in RunPipeline. `encode` sets all of
-// EncodedText::stats except for documents, which are counted here, and the sizes of the store.
+// Fills a store with texts: read, encode and tick as in RunPipeline. `encode` sets the statistics
+// that its task has; documents and the sizes of the store are set here.
 template <typename Item, typename Read, typename Encode, typename Tick>
 absl::Status FillWithTexts(
     Read read, Encode encode, Tick tick, ExampleStoreWriter* writer, DataStats* stats) {

@@ -1,7 +1,6 @@
 // Causal language modelling: predicts each token of unlabelled text from those before it.
 #include <algorithm>
 
-#include "core/base/text.h"
 #include "tasks/language_model.h"
 
 namespace cloze {

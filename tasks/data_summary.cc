@@ -8,7 +8,8 @@ namespace {
 
 double Share(int64_t part, int64_t whole) { return whole > 0 ? double(part) / whole : 0; }
 
-OrderedJson Lengths(const std::vector<int64_t>& sorted) {
+OrderedJson Lengths(const StoreContent& content) {
+  const std::vector<int64_t>& sorted = content.lengths;
   if (sorted.empty()) return OrderedJson::object();
   const auto at = [&](double share) {
     return sorted[share * static_cast<double>(sorted.size() - 1)];
@@ -19,7 +20,8 @@ OrderedJson Lengths(const std::vector<int64_t>& sorted) {
        from *= 2) {
     const auto begin = std::lower_bound(sorted.begin(), sorted.end(), from),
                end = std::lower_bound(sorted.begin(), sorted.end(), 2 * from);
-    histogram.push_back({{"from", from}, {"to", 2 * from - 1}, {"count", end - begin}});
+    histogram.push_back(
+        {{"from", from}, {"to", 2 * from - 1}, {"count", (end - begin) * content.stride}});
   }
   return {{"shortest", sorted[0]}, {"median", at(0.5)}, {"p95", at(0.95)},
       {"longest", sorted.back()}, {"histogram", std::move(histogram)}};
@@ -32,17 +34,19 @@ absl::StatusOr<StoreContent> ContentOf(
   StoreContent content;
   content.classes.assign(labels, 0);
   Example example;
-  const int64_t stride = (store.size() - 1) / std::max<int64_t>(most, 1) + 1;
-  for (int64_t i = 0; i < store.size(); i += stride) {
+  // Windows of one text have its labels; those of one sentence have different words.
+  const bool repeats = store.stats().words == 0;
+  content.stride = (store.size() - 1) / std::max<int64_t>(most, 1) + 1;
+  for (int64_t i = 0; i < store.size(); i += content.stride) {
     RETURN_IF_ERROR(CheckStopped(stop, "reading the data"));
     RETURN_IF_ERROR(store.Read(i, &example));
     content.lengths.push_back(static_cast<int64_t>(example.ids.size()));
-    if (labels == 0 || example.continues) continue;
+    if (labels == 0 || (example.continues && repeats)) continue;
     for (const int32_t label : example.labels) {
-      if (label < static_cast<int64_t>(labels)) ++content.classes[label];
+      if (label < static_cast<int64_t>(labels)) content.classes[label] += content.stride;
     }
     for (size_t l = 0; l < std::min(labels, example.values.size()); ++l)
-      content.classes[l] += example.values[l] == 1;
+      content.classes[l] += example.values[l] == 1 ? content.stride : 0;
   }
   std::sort(content.lengths.begin(), content.lengths.end());
   return content;
@@ -59,7 +63,7 @@ OrderedJson SummaryOf(
       {"truncated_share", Share(stats.truncated, stats.words > 0 ? stats.words : stats.documents)},
       {"cut_tokens", stats.cut_tokens}, {"unknown_tokens", stats.unknown_tokens},
       {"unknown_share", Share(stats.unknown_tokens, stats.text_tokens)},
-      {"invalid_bytes", stats.invalid_bytes}, {"lengths", Lengths(content.lengths)}};
+      {"invalid_bytes", stats.invalid_bytes}, {"lengths", Lengths(content)}};
   OrderedJson& classes = part["classes"] = OrderedJson::object();
   for (size_t i = 0; i < content.classes.size(); ++i)
     classes.get_ref<OrderedJson::object_t&>().emplace_back(labels[i], content.classes[i]);

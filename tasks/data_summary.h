@@ -16,10 +16,11 @@ namespace cloze {
 struct StoreContent {
   std::vector<int64_t> lengths;  // of the sequences, sorted
   std::vector<int64_t> classes;  // texts or words of each label; empty: no labels
+  int64_t stride = 1;            // examples in the store for each one that was read
 };
 
-// Reads all examples, or evenly spaced ones if there are more than `most`. kInterrupted if *stop
-// (may be null) becomes true.
+// Reads all examples or, if there are more than `most`, every n-th; `classes` are then multiplied
+// by n. kInterrupted if *stop (may be null) becomes true.
 absl::StatusOr<StoreContent> ContentOf(
     const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop);
 

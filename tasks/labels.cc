@@ -33,11 +33,14 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
 }
 
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field,
-    const std::set<std::string>& set, size_t least = 2) {
+    const std::set<std::string>& set, size_t least = 2, int64_t examples = 0) {
   std::vector<std::string> labels(set.begin(), set.end());
   if (labels.size() < least) {
     const std::string where =
         absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
+    if (labels.empty() && examples > 0)
+      return Error(Exit::kData, where, field, ": no labels in ", Counted(examples, "example"),
+          ": expected at least one (is it the right column?)");
     if (labels.empty()) return Error(Exit::kData, where, "no examples", PartOfSplit(data));
     return Error(Exit::kData, where, field, ": found only ", ListNames(labels),
         ": expected at least ", least, " different labels",
@@ -64,10 +67,12 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
       TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
   std::set<std::string> labels;
   TextExample example;
+  int64_t examples = 0;
   while (true) {
     RETURN_IF_ERROR(CheckStopped(stop, "reading the labels"));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
-    if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2);
+    if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2, examples);
+    ++examples;
     for (const std::string& label : several ? LabelsOf(example, task.label_separator())
                                             : std::vector<std::string>{example.label})
       RETURN_IF_ERROR(Collect(reader.Where(example.line), "label_field", label, &labels));
@@ -110,7 +115,7 @@ absl::StatusOr<LabelIds> LabelIds::Create(const std::vector<std::string>& labels
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i].empty()) return Error(Exit::kSpec, "labels: label ", i + 1, " is empty");
     if (!ids.ids_.emplace(labels[i], i).second)
-      return Error(Exit::kSpec, "labels: \"", Quote(labels[i]), "\" is there twice");
+      return Error(Exit::kSpec, "labels: \"", Quote(labels[i]), "\" is given twice");
   }
   return ids;
 }

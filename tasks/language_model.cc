@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/text.h"
+#include "tasks/probabilities.h"
 
 namespace cloze {
 namespace {
@@ -72,7 +73,9 @@ class LanguageModelEvaluation : public Evaluation {
  public:
   LanguageModelEvaluation(const Task& task, const Model& model, const DataStats& stats)
       : task_(task), head_(model.head()) {
-    metric_.AddText(stats.text_tokens, stats.bytes);
+    // Of a decoder, the loss covers all tokens but the first one of each sequence.
+    const bool causal = task.head() == HeadKind::kCausalLm;
+    metric_.AddText(causal ? stats.tokens - stats.examples : stats.text_tokens, stats.bytes);
   }
   Output Compute(const Pass& pass, ConstMat hidden) const override {
     return {.sum = HeadLoss(task_, head_, pass, hidden, 0, {}),

@@ -39,10 +39,6 @@ class MaskedLm : public Task {
 
   absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed) override {
     RETURN_IF_ERROR(Task::Bind(config, tokenizer, seed));
-    if (spec_.causal_share() > 0 && config.relative.any()) {
-      return Error(Exit::kSpec, "masked_lm.causal_share: ", spec_.causal_share(),
-          " cannot be used with a model with relative positions: expected 0");
-    }
     if (tokenizer == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(masker_, Masker::Create(spec_, *tokenizer, seed));
     return absl::OkStatus();

@@ -58,7 +58,7 @@ std::optional<SpanTags> TagsOf(
 }
 
 absl::Status UnknownMetric(const std::string& name, const std::vector<std::string>& names) {
-  return Error(Exit::kSpec, "there is no metric \"", Quote(name), "\"; this task has ",
+  return Error(Exit::kSpec, "unknown metric \"", Quote(name), "\": expected one of ",
       absl::StrJoin(names, ", "), DidYouMean(name, names));
 }
 

@@ -12,7 +12,6 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
-#include "core/ops/loss.h"
 #include "tasks/tags.h"
 
 namespace cloze {
@@ -123,14 +122,15 @@ class RegressionMetric {
 //
 //   bits_per_byte = loss * tokens / (ln 2 * bytes),
 //
-// which charges each of the text's tokens (special ones aside) with the mean loss of the masked
-// ones. It is a pseudo measure, not a code length; it compares models with different vocabularies
-// on the same text at the same mask_share. NaN when no text was counted.
+// which applies the mean loss of masked tokens to all tokens that are not special. It is not a code
+// length, but it compares models with different vocabularies on the same text at the same
+// mask_share. NaN if no text was counted.
 class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
   void Add(double loss_sum, int64_t correct, int64_t count);
-  // Adds a text that is evaluated: the number of its tokens but special ones, and of its bytes.
+  // Adds the number of predicted tokens (masked_lm: tokens that are not special) and bytes of a
+  // text.
   void AddText(int64_t tokens, int64_t bytes);
   MetricResults Results() const;
 

@@ -31,9 +31,12 @@ class AnswerMetrics : public TextEvaluation {
     const FoundAnswer found = FindAnswer(encoded, spec_, text);
     const auto predicted =
         SquadWords(found.none ? std::string() : Slice(question.context, found.bytes));
-    double exact = question.answers.empty() && predicted.empty(), f1 = exact;
+    std::vector<std::vector<std::string>> golds;
     for (const Question::Answer& answer : question.answers) {
-      const auto gold = SquadWords(answer.text);
+      if (auto gold = SquadWords(answer.text); !gold.empty()) golds.push_back(std::move(gold));
+    }
+    double exact = golds.empty() && predicted.empty(), f1 = exact;
+    for (const auto& gold : golds) {
       exact = std::max<double>(exact, predicted == gold);
       f1 = std::max(f1, SquadF1(predicted, gold));
     }
@@ -130,6 +133,7 @@ class QuestionAnswering : public Task {
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
       int64_t done = 0, total = 0;
       for (const Question& q : questions) total += q.context.size();
+      int64_t in_windows = 0;
       auto next = questions.begin();
       const auto read = [&](const Question** question, int64_t* bytes) -> absl::StatusOr<bool> {
         if (next == questions.end()) return false;
@@ -143,16 +147,25 @@ class QuestionAnswering : public Task {
             EncodeQuestion(tokenizer, spec_, question->question, question->context);
         SetTargets(question->answers, &encoded);
         encoded.stats.bytes = question->question.size() + question->context.size();
+        in_windows += encoded.windows.size() > 1;
         *out = std::move(encoded);
       };
       const auto tick = [&] {
         if (options.progress) options.progress(done, total);
         return CheckStop(options);
       };
-      return FillWithTexts<const Question*>(read, encode, tick, writer, stats);
+      RETURN_IF_ERROR(FillWithTexts<const Question*>(read, encode, tick, writer, stats));
+      if (stats->cut_tokens == 0) stats->truncated = in_windows;
+      return absl::OkStatus();
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(json, std::move(kind), tokenizer, options, fill));
+    if (const int64_t misplaced = CountMisplaced(questions); misplaced > 0) {
+      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
+          "warning: ", Counted(misplaced, "answer"),
+          " not in the context at answer_start, which counts code points: the wrong words are "
+          "learned");
+    }
     if (use == DataUse::kEvaluation) held_out_ = questions;
     return built;
   }
@@ -186,7 +199,8 @@ class QuestionAnswering : public Task {
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
     EncodedQuestion encoded = EncodeQuestion(*tokenizer, spec_, record.text, record.text_pair);
     for (Example& window : encoded.windows) SetAllRows(&window);
-    cut->Add(encoded.stats.cut_tokens, encoded.windows.size(), spec_.max_tokens());
+    cut->questions += encoded.stats.cut_tokens > 0;
+    cut->Add(0, encoded.windows.size(), spec_.max_tokens());
     return std::move(encoded.windows);
   }
   // The best rows of start and end.

@@ -158,7 +158,7 @@ absl::StatusOr<Example> EncodeRecord(
   if (record.kind == Record::Kind::kIds) {
     const int64_t count = record.ids.size();
     if (count == 0 || count > input.longest)
-      return Error(Exit::kData, "ids: ", count, " tokens, the model takes 1 to ", input.longest);
+      return Error(Exit::kData, "ids: ", count, " tokens: expected 1 to ", input.longest);
     if (record.second >= 0 && record.second < (input.token_types < 2 ? count : 1)) {
       return Error(Exit::kData, "\"token_type_ids\": expected ",
           input.token_types < 2 ? "only 0: the model has one type" : "0 for the first token");

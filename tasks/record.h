@@ -43,6 +43,7 @@ struct CutCounts {
   int64_t texts = 0, tokens = 0;  // texts that were cut, and the tokens they lost
   int64_t windows = 0;            // texts that were read in several windows
   int64_t words = 0;              // words that lost pieces
+  int64_t questions = 0;          // questions longer than longest_question
   int64_t max_tokens = 0;         // the limit of the last of these texts
 
   // Adds a text that lost `cut` tokens and became `sequences` windows.

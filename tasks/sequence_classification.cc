@@ -11,6 +11,7 @@
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/labels.h"
+#include "tasks/probabilities.h"
 #include "tasks/text_metrics.h"
 
 namespace cloze {
@@ -125,9 +126,9 @@ class SequenceClassification : public Task {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
     ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
     StoreKind kind = StoreKindOf("classification", tokenizer, labels(), spec_.max_tokens(), true);
-    // Only what is not the default, so that caches of old runs keep their names.
+    // Adds values other than the default only, so that caches of older runs keep their names.
     if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
-    // One more label stands for all that the model does not have.
+    // One more label stands for every label that the model lacks.
     const bool evaluates = use == DataUse::kEvaluation && spec_.kind() != Spec::REGRESSION;
     if (evaluates) {
       ++kind.labels;
@@ -145,9 +146,9 @@ class SequenceClassification : public Task {
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
     if (!unseen.empty()) {
+      built.unseen_labels.assign(unseen.begin(), unseen.end());
       absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
-          "labels that the model does not have count as wrong: ",
-          ListNames(std::vector<std::string>(unseen.begin(), unseen.end())));
+          "labels that the model does not have count as wrong: ", ListNames(built.unseen_labels));
     }
     return built;
   }
@@ -285,7 +286,7 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& 
   return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
 }
 
-// Several labels come in the order of the model's, as predicted ones do; then those it lacks.
+// MULTI_LABEL: known labels in the model's order, then unknown ones.
 absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSpec& data) const {
   ASSIGN_OR_RETURN(TextReader opened, TextReader::Open(data, LabelsToRead(), true));
   const auto reader = std::make_shared<TextReader>(std::move(opened));
@@ -324,7 +325,7 @@ void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields
     fields.Fail("thresholds", "expected a probability for each of ", labels, " labels");
 }
 
-// Of several labels the mean of their entropies, of numbers their variance.
+// MULTI_LABEL: the mean entropy of the labels. REGRESSION: the variance.
 absl::StatusOr<double> SequenceClassification::ChanceLoss(const ExampleStore& train) const {
   if (spec_.kind() == Spec::SINGLE_LABEL) return ChanceLossOfLabels(train);
   const size_t n = labels().size();
@@ -372,8 +373,7 @@ absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
   if (pairs_ && !pair) {
     return Error(Exit::kData,
         "one text, but this model was trained on pairs: expected \"text_pair\" (in text lines, a "
-        "tab "
-        "and the second text)");
+        "tab and the second text)");
   }
   if (singles_ && pair)
     return Error(Exit::kData, "a pair of texts; this model was trained on single ones");

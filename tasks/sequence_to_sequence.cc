@@ -1,6 +1,7 @@
 // Sequence to sequence: writes a target text for each source text, with an encoder-decoder.
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/translation_metrics.h"
@@ -31,7 +32,8 @@ class TargetEvaluation : public Evaluation {
       const std::string& reference = references_[texts_++];
       // The labels end with the end token, unless max_target_tokens has cut the reference.
       const bool whole = example.labels.size() > tokenizer_->Encode(reference, false).ids.size();
-      right_ += whole && generated == absl::MakeConstSpan(example.labels);
+      const bool known = !absl::c_linear_search(example.labels, tokenizer_->special().unk);
+      right_ += whole && known && generated == absl::MakeConstSpan(example.labels);
       const std::string text = tokenizer_->Decode(generated);
       bleu_.Add(text, reference);
       chrf_.Add(text, reference);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -92,6 +93,18 @@ class SquadReader {
 DataSpec AsJson(DataSpec data) {
   data.set_format(DataSpec::JSONL);
   return data;
+}
+
+int64_t CountMisplaced(const std::vector<Question>& questions) {
+  int64_t count = 0;
+  for (const Question& question : questions) {
+    for (const Question::Answer& answer : question.answers) {
+      size_t at = 0;
+      for (int64_t i = 0; i < answer.start; ++i) at += CodePointAt(question.context, at).size;
+      count += !absl::StartsWith(absl::string_view(question.context).substr(at), answer.text);
+    }
+  }
+  return count;
 }
 
 absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {

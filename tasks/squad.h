@@ -29,6 +29,9 @@ DataSpec AsJson(DataSpec data);
 // a member that is missing or wrong.
 absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data);
 
+// Returns the number of answers whose text is not in the context at their start.
+int64_t CountMisplaced(const std::vector<Question>& questions);
+
 // Lower-case words without ASCII punctuation and without the articles a, an and the. Answers match
 // exactly if these are equal.
 std::vector<std::string> SquadWords(absl::string_view text);

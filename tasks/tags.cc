@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "tasks/probabilities.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -21,7 +22,7 @@ bool IsIobTag(absl::string_view tag) {
 }
 
 // True if the tag before tag i, which is a B or I, has the same type.
-bool FollowsItsType(const std::vector<std::string>& tags, size_t i) {
+bool PreviousHasSameType(const std::vector<std::string>& tags, size_t i) {
   return i > 0 && IsIobTag(tags[i - 1]) &&
          tags[i - 1].compare(1, std::string::npos, tags[i], 1) == 0;
 }
@@ -111,7 +112,7 @@ std::vector<TagSpan> SpanTags::Strict(absl::Span<const int> tags) const {
 void Iob1Finder::Add(const std::vector<std::string>& tags) {
   for (size_t i = 0; i < tags.size(); ++i) {
     if (tags[i] == "O") continue;
-    const bool follows = IsIobTag(tags[i]) && FollowsItsType(tags, i);
+    const bool follows = IsIobTag(tags[i]) && PreviousHasSameType(tags, i);
     other_ |= !IsIobTag(tags[i]) || (tags[i][0] == 'B' && !follows);
     b_ |= tags[i][0] == 'B';
     opened_by_i_ |= tags[i][0] == 'I' && !follows;
@@ -120,7 +121,7 @@ void Iob1Finder::Add(const std::vector<std::string>& tags) {
 
 void Iob1ToIob2(std::vector<std::string>* tags) {
   for (size_t i = 0; i < tags->size(); ++i) {
-    if (IsIobTag((*tags)[i]) && !FollowsItsType(*tags, i)) (*tags)[i][0] = 'B';
+    if (IsIobTag((*tags)[i]) && !PreviousHasSameType(*tags, i)) (*tags)[i][0] = 'B';
   }
 }
 

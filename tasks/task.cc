@@ -6,19 +6,9 @@
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "proto/spec.h"
+#include "tasks/probabilities.h"
 
 namespace cloze {
-
-void Softmax(float* x, int64_t n) {
-  const float max = *std::max_element(x, x + n);
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - max);
-  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(x[i] / sum);
-}
-
-int64_t BestIndex(absl::Span<const float> values) {
-  return std::max_element(values.begin(), values.end()) - values.begin();
-}
 
 void WindowJoiner::Add(const Example& window, ConstMat logits) {
   if (!window.continues) Finish();
@@ -135,18 +125,20 @@ double Task::LossWeight(const Batch& batch) const {
 }
 
 absl::StatusOr<double> Task::ChanceLossOfLabels(const ExampleStore& train) const {
-  const double n = labels_.size();
-  std::vector<double> counts(labels_.size());
-  double sum = 0;
+  const auto weight = [&](size_t label) { return weights_.empty() ? 1.0 : weights_[label]; };
+  std::vector<double> masses(labels_.size());
+  double count = 0, weights = 0;
   RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
     for (const int32_t label : example.labels) {
-      const double weight = weights_.empty() ? 1 : weights_[label];
-      counts[label] += weight;
-      sum += weight;
+      masses[label] += (1 - smoothing_) * weight(label);
+      weights += weight(label);
+      ++count;
     }
   }));
-  for (double& count : counts) count = (1 - smoothing_) * count + smoothing_ * sum / n;
-  return Entropy(counts);
+  // The loss of probabilities p is -sum(masses log p) / weights, least for p proportional to them.
+  for (size_t l = 0; l < masses.size(); ++l)
+    masses[l] += smoothing_ * weight(l) * count / static_cast<double>(masses.size());
+  return Entropy(masses) * absl::c_accumulate(masses, 0.0) / weights;
 }
 
 absl::Status SetLabelWeight(const std::string& task, const std::string& label_weight,

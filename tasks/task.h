@@ -23,12 +23,6 @@
 
 namespace cloze {
 
-// Replaces x[0..n) by exp(x - max) / sum.
-void Softmax(float* x, int64_t n);
-
-// Index of the largest value; the first one of equal values. Requires a value.
-int64_t BestIndex(absl::Span<const float> values);
-
 // The windows of one text, and the logits of their rows, window after window.
 struct TextLogits {
   absl::Span<const Example> windows;
@@ -188,8 +182,8 @@ class Task : public TaskData {
   // settings from `config`. `fields` reads task_fields.
   virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
   // Takes over labels and vocabulary; must be called before Build and the methods below.
-  // `tokenizer` may be null for a model that only takes ids; it must outlive the task. kSpec when
-  // the vocabulary does not fit.
+  // `tokenizer` may be null for a model that only takes ids; it must outlive the task. kMismatch
+  // or kSpec if the tokenizer lacks what the task needs.
   virtual absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed);
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
   virtual absl::Status WeighLabels(const ExampleStore& /*train*/, std::vector<std::string>*) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "tasks/probabilities.h"
 #include "tasks/scores.h"
 
 namespace cloze {
@@ -11,11 +12,9 @@ namespace {
 
 using Spec = SequenceClassificationSpec;
 
-// Logits that are kept for AUC and for fitting; of more texts there is no AUC.
+// Most logits that are kept for AUC and for fitting. With more, AUC is NaN.
 constexpr size_t kMostLogits = size_t{1} << 24;
 constexpr size_t kErrorBytes = 200;
-
-float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
 
 // A text whose label was predicted wrong.
 struct WrongText {
@@ -151,21 +150,19 @@ class TextMetrics : public TextEvaluation {
           single() ? targets_[i] == static_cast<int>(label) : values_[i * n + label] > 0);
     return positive;
   }
-  // Of two labels that of the second one, else the mean over the labels that have an AUC.
+  // With two labels, the AUC of the second; else the mean over the labels whose AUC is defined.
   double Auc() const {
     const size_t n = labels_.size();
     if (scored_ * n > logits_.size()) return kNaN;
-    std::vector<double> norms;  // of each text: log sum exp, so that logit - norm is log p
-    for (size_t i = 0; i < logits_.size(); i += n) {
-      const double max = *std::max_element(&logits_[i], &logits_[i] + n);
-      double sum = 0;
-      for (size_t l = 0; l < n; ++l) sum += std::exp(logits_[i + l] - max);
-      norms.push_back(single() ? max + std::log(sum) : 0);
-    }
+    const double factor = 1 / decision_.temperature;
+    std::vector<double> norms;  // of each text: log sum exp, so that factor logit - norm is log p
+    for (size_t i = 0; i < logits_.size(); i += n)
+      norms.push_back(single() ? LogSumExp({&logits_[i], n}, factor) : 0);
     double sum = 0, count = 0;
     for (size_t l = single() && n == 2 ? 1 : 0; l < n; ++l) {
       std::vector<double> scores;
-      for (size_t i = 0; i < norms.size(); ++i) scores.push_back(logits_[i * n + l] - norms[i]);
+      for (size_t i = 0; i < norms.size(); ++i)
+        scores.push_back(logits_[i * n + l] * factor - norms[i]);
       const double auc = AreaUnderCurve(scores, Positives(l));
       if (!std::isnan(auc)) sum += auc, ++count;
     }

@@ -305,6 +305,7 @@ class TokenTagging : public Task {
       absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", note...);
     };
     if (tags.iob1) add("the tags are IOB1 (spans begin with I); they are read as IOB2");
+    if (evaluates) built.unseen_labels = unseen_;
     if (evaluates && !unseen_.empty())
       add("tags that the model does not have count as wrong: ", ListNames(unseen_));
     return built;

@@ -52,7 +52,7 @@ bool IsPunctuation(char c) {
   return absl::ascii_ispunct(c) && !IsPoint(c) && c != '-' && c != '\'';
 }
 
-// Counts n-grams. A match counts as often as it occurs on the side where it is rarer.
+// Counts n-grams. Matches are clipped to the smaller of the two counts.
 template <typename Item>
 std::array<int64_t, 3> CountRuns(
     const std::vector<Item>& generated, const std::vector<Item>& reference, int64_t n) {

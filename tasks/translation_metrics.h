@@ -16,7 +16,7 @@ std::vector<std::string> Tokenize13a(absl::string_view text);
 
 // BLEU of a corpus, 0 to 100 (Papineni et al. 2002): words of Tokenize13a, up to four in a row, the
 // brevity penalty, and sacreBLEU's "exp" smoothing of orders without a match. As there, a corpus
-// whose outputs all have less than four words scores 0.
+// whose outputs all have fewer than four words scores 0.
 struct Bleu {
   static constexpr const char* kSignature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp";
   void Add(absl::string_view generated, absl::string_view reference);

@@ -30,7 +30,7 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
-    // The store of a stream is that of the first start: it cannot be hashed before it is read.
+    // A stream cannot be hashed before it is read, so its first store is used again.
     if (IsStream(file.path)) key->AddText("stream");
     if (IsStream(file.path)) continue;
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
@@ -52,12 +52,13 @@ absl::StatusOr<ExampleStore> OpenSound(
   return store;
 }
 
-// Shows, without reading them, that the data files and their store are unchanged since the last
-// start. Kept beside the store.
+// Detects, by stat alone, that the data files and their store are unchanged since the last start.
+// Kept beside the store.
 struct Stamp {
   std::string path;     // of the file that holds it; one for a spec, a task and a tokenizer
   std::string sources;  // hash of what stat says of the files
-  bool settled = true;  // no file changed so recently that another change could have the same time
+  // No file changed in the last two seconds, when a later change could keep the time.
+  bool settled = true;
 };
 
 absl::Status AddStat(const std::string& path, Hasher* hash, int64_t* changed) {
@@ -102,7 +103,7 @@ absl::StatusOr<ExampleStore> OpenStamped(const Stamp& stamp, const StoreKind& ki
   return ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets);
 }
 
-// Without a stamp the next start reads everything again, so that errors do not matter.
+// Ignores errors: without a stamp the next start hashes the data again.
 void WriteStamp(const Stamp& stamp, const std::string& folder) {
   const absl::StatusOr<std::string> text = StampText(stamp, folder);
   if (stamp.settled && text.ok()) WriteFileAtomically(stamp.path, *text).IgnoreError();

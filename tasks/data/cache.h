@@ -24,7 +24,7 @@ namespace cloze {
 struct BuildOptions {
   std::string cache_dir;  // made if missing
   std::function<void(int64_t done, int64_t total)>
-      progress;                             // bytes of the files tokenised so far; may be empty
+      progress;                             // bytes of the files tokenized so far; may be empty
   const std::atomic<bool>* stop = nullptr;  // true: end with kInterrupted, nothing half-written
   bool only_cached = false;                 // kNoInput instead of building; changes nothing on disk
 };
@@ -42,6 +42,8 @@ struct BuiltStore {
   std::vector<SourceFile> sources;
   bool reused = false;
   std::string note;  // a note for the user, such as that a broken cache was rebuilt; or empty
+  // Labels of evaluation data that the model lacks; empty if they were found by an earlier run.
+  std::vector<std::string> unseen_labels = {};
 
   // The name of the store's folder, which ends with the hash of its content.
   std::string name() const { return BaseName(store.folder()); }

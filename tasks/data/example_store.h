@@ -1,4 +1,4 @@
-// Tokenised examples on disk, for all tasks. Writer and reader use constant memory.
+// Tokenized examples on disk, for all tasks. Writer and reader use constant memory.
 //
 // A store is a folder of four files, little endian:
 //   tokens   ids, u16 when the vocabulary has at most 65536 tokens, else u32

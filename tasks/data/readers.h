@@ -174,7 +174,8 @@ using DocumentReader = ReaderOf<DocumentPiece>;
 // with labels, and as a text per line without.
 using TextReader = ReaderOf<TextExample>;
 // At most max_examples sentences, which have words, of CoNLL, CoNLL-U and JSONL files. With
-// keep_lines, other lines come as a sentence without words: all file_lines together are the files.
+// keep_lines, lines outside sentences are returned as sentences without words, so that all
+// file_lines together are the files.
 using TaggedReader = ReaderOf<TaggedSentence>;
 
 }  // namespace cloze

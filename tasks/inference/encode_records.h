@@ -1,4 +1,4 @@
-// Records to sequences, up to the one that ends the input.
+// Encodes records up to the first error that ends the input.
 #ifndef CLOZE_TASKS_INFERENCE_ENCODE_RECORDS_H_
 #define CLOZE_TASKS_INFERENCE_ENCODE_RECORDS_H_
 
@@ -17,7 +17,7 @@ namespace cloze {
 struct EncodedRecords {
   std::vector<absl::Status> failures;  // of each; OK for a right one
   std::vector<int> adapters;  // of each, from Session::AdapterNamed; kDefaultAdapter if wrong
-  absl::Status end;           // the error of the record after them, if there is one
+  absl::Status end;           // the error that ended the input, if any
 };
 
 // Calls encode(i, adapter) for each record i up to one that ends the input: the first wrong one or,

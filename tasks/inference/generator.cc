@@ -7,8 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/philox.h"
-#include "core/base/text.h"
 #include "core/base/threads.h"
+#include "tasks/probabilities.h"
 #include "tasks/task.h"
 
 namespace cloze {

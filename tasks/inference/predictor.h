@@ -1,15 +1,12 @@
-// From records to answers (sequences, batches, logits, joined windows, JSON), and from examples to
-// metrics.
+// From records to answers: sequences, batches, logits, joined windows, JSON.
 #ifndef CLOZE_TASKS_INFERENCE_PREDICTOR_H_
 #define CLOZE_TASKS_INFERENCE_PREDICTOR_H_
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/ranks.h"
 #include "tasks/inference/session.h"
 #include "tasks/task.h"
 
@@ -57,22 +54,6 @@ class Predictor {
   CutCounts cut_;
   int64_t failed_ = 0;
 };
-
-struct EvaluateOptions {
-  int64_t batch_tokens = 8192;
-  int64_t max_examples = 0;  // 0: all
-  DType compute = DType::kF32;
-  const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
-  DecodeOptions decode = {};
-  std::function<void(const TextLogits&)> on_text = {};  // Evaluation::on_text
-  bool needs_finite = false;  // kInternal if the model's results are not finite
-  Ranks* ranks = &OneRank();  // each computes some batches and gets the results of all
-};
-
-// Runs the model without dropout over the examples of the store, in order, and returns the metrics
-// of the task. Random choices of the task, such as masks, are the same in every evaluation.
-absl::StatusOr<MetricResults> Evaluate(
-    Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze
 

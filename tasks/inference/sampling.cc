@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "tasks/task.h"
+#include "tasks/probabilities.h"
 
 namespace cloze {
 
@@ -19,10 +19,7 @@ void PenalizeRepetition(
 }
 
 void LogSoftmax(absl::Span<float> logits) {
-  const float max = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - max);
-  const auto shift = static_cast<float>(max + std::log(sum));
+  const auto shift = static_cast<float>(LogSumExp(logits));
   for (float& x : logits) x -= shift;
 }
 

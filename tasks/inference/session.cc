@@ -86,7 +86,8 @@ absl::Status Session::LoadWithAdapters(
   ASSIGN_OR_RETURN(const std::vector<Adapter> adapters, OpenAdapters(named, config));
   for (const Adapter& adapter : adapters) configs_.push_back(adapter.config());
   if (!adapters.empty() &&
-      (config.head != configs_[0].head || config.pooler != configs_[0].pooler)) {
+      (config.head != configs_[0].head || config.pooler != configs_[0].pooler ||
+          config.crf != configs_[0].crf)) {
     config = configs_[0];
     base_usable_ = false;
   }
@@ -132,7 +133,8 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   tokenizer_ = LoadFirstTokenizer({folder_, base}, true, config().vocab);
   if (ExitOf(tokenizer_.status()) != Exit::kNoInput) return tokenizer_.status();
   tokenizer_ = Error(Exit::kNoInput, tokenizer_.status().message(),
-      "; without one, commands with --input-format take token ids (ids)");
+      " (without a tokenizer, only ids can be read and written: --input-format ids, and for ",
+      "generate --output-format ids)");
   return absl::OkStatus();
 }
 
@@ -177,8 +179,7 @@ absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) co
     if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
     const int64_t length = query.ids.size();
     if (length == 0 || length > max_tokens()) {
-      return Error(
-          Exit::kData, "a sequence of ", length, " tokens; the model takes 1 to ", max_tokens());
+      return Error(Exit::kData, "a sequence of ", length, " tokens: expected 1 to ", max_tokens());
     }
     for (const int32_t id : query.ids) {
       if (id < 0 || id >= config().vocab)

@@ -13,7 +13,7 @@ namespace cloze {
 // if it holds a single run, a model that was not written by a run, or runs of the other kind.
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
 
-// Returns the metric by which the run has chosen its best model. kData if it was never a number.
+// Returns the best value of the run's metric. kInternal if it was never a number.
 absl::StatusOr<double> BestValue(const Trainer::Summary& run);
 
 // Replaces the model in `directory` by links to the files of the model in the run `run`, or by

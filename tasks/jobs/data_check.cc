@@ -48,6 +48,7 @@ absl::StatusOr<OrderedJson> CheckData(
     for (size_t i = 0; i < labels.size(); ++i) {
       if (train.classes[i] == 0 && held_out.classes[i] > 0) only.push_back(labels[i]);
     }
+    for (const std::string& label : setup.validation->unseen_labels) only.push_back(label);
   }
   const auto warn = [&](const std::vector<std::string>& lines) {
     for (const std::string& line : lines) warnings.push_back(line);

@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// Reads and tokenises all data of the spec with a cache in the existing folder `scratch`. Returns
+// Reads and tokenizes all data of the spec with a cache in the existing folder `scratch`. Returns
 // "train" and, if the spec has validation data, "validation", each with counts, "lengths" (a
 // histogram in tokens) and "classes"; "leaked", "label_variants", "labels_only_in_validation" and
 // "warnings", one sentence per finding.

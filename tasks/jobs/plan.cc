@@ -21,7 +21,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kSampleBytes = 2 << 20;
+constexpr int64_t kSampleBytes = 2 << 20, kWholeFile = int64_t{1} << 50;
 
 // The data that the plan is based on.
 struct PlanData {
@@ -34,8 +34,6 @@ absl::StatusOr<PlanData> OpenCache(const LoadedSpec& loaded, const PlanOptions& 
   const std::string cache = CacheFolder(loaded.spec);
   if (!PathExists(cache)) return Error(Exit::kNoInput, "no token cache");
   PlanData data;
-  data.train.data = loaded.spec.train();
-  data.validation.data = loaded.spec.validation();
   ASSIGN_OR_RETURN(data.setup,
       Prepare(loaded,
           {.cache_dir = cache, .progress = nullptr, .stop = options.stop, .only_cached = true}));
@@ -50,7 +48,7 @@ absl::Status RestoreNames(const DataSample& sample, const absl::Status& status) 
   return Error(ExitOf(status), message);
 }
 
-// Tokenises the beginning of each data file.
+// Tokenizes the beginning of each data file.
 absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions& options) {
   PlanData result;
   LoadedSpec part = loaded;
@@ -58,7 +56,9 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
            std::tuple("validation", &result.validation, part.spec.mutable_validation())}) {
     const std::string folder = JoinPath(options.scratch, name);
     RETURN_IF_ERROR(MakeDirectories(folder));
-    auto taken = SampleData(*data, folder, kSampleBytes);
+    // A file of questions may be one line.
+    const bool whole = loaded.spec.has_question_answering();
+    auto taken = SampleData(*data, folder, whole ? kWholeFile : kSampleBytes);
     if (!taken.ok()) return AtField(loaded, name, taken.status());
     *sample = *std::move(taken);
     *data = sample->data;

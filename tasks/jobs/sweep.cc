@@ -134,7 +134,7 @@ absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
   return absl::OkStatus();
 }
 
-std::string SummaryText(const SweepSummary& summary) {
+std::string SweepText(const SweepSummary& summary) {
   OrderedJson json = {
       {"metric", summary.metric.name}, {"best", nullptr}, {"runs", OrderedJson::array()}};
   if (summary.best >= 0) json["best"] = summary.runs[summary.best].folder;
@@ -173,14 +173,15 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
         "is empty, but the choice of the best run of a sweep needs it: expected "
         "validation.files or validation.share");
   }
-  for (const auto& [run, variant] : variants)
-    for (const absl::Status& wrong : CheckInputs(variant)) return wrong;
+  for (const auto& [run, variant] : variants) {
+    if (const auto errors = CheckInputs(variant); !errors.empty()) return errors.front();
+  }
   const std::string& directory = loaded.spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
   RemoveLeftovers(directory);
   Progress say({});
   const std::string mark = JoinPath(directory, kSweepName);  // says what the directory is for
-  const auto write = [&] { return WriteFileAtomically(mark, SummaryText(summary)); };
+  const auto write = [&] { return WriteFileAtomically(mark, SweepText(summary)); };
   const bool begins = !PathExists(mark);
   if (begins) RETURN_IF_ERROR(write());
   for (auto& [run, variant] : variants) {

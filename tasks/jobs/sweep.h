@@ -20,7 +20,7 @@ struct SweepSummary {
   };
   std::vector<std::string> fields;
   Metric metric = {};     // that decides about the best run
-  std::vector<Run> runs;  // in the order of the values; the last field changes first
+  std::vector<Run> runs;  // in the order of the values; the last field varies fastest
   int best = -1;          // index of the best run; -1: none
 };
 

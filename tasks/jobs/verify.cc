@@ -29,7 +29,8 @@ absl::Status CheckNumbers(const std::string& path, int64_t* numbers) {
   return absl::OkStatus();
 }
 
-absl::Status CheckModel(const std::string& folder, const std::string& given, double* difference) {
+absl::Status CheckModel(
+    const std::string& folder, const std::string& given, std::optional<double>* difference) {
   ASSIGN_OR_RETURN(const std::string base, BaseFolder(folder, given));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, IsAdapter(folder) ? folder : ""));
   if (!PathExists(JoinPath(folder, kSamplesName))) return absl::OkStatus();

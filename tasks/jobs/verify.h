@@ -3,6 +3,7 @@
 #define CLOZE_TASKS_JOBS_VERIFY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,13 @@ namespace cloze {
 // The result for one checkpoint or model folder.
 struct Verdict {
   std::string folder;
-  absl::Status status;    // kMismatch or kData: damaged; kIo: cannot be read; names the file
-  int64_t step = 0;       // at which it was saved
-  int64_t numbers = 0;    // weights and moments, all finite
-  double difference = 0;  // largest difference in the outputs of the samples
-  bool manifest = true;   // false: no file could be compared, because the folder is of another
-                          // program or its save was interrupted
+  absl::Status status;  // kMismatch or kData: damaged; kIo: cannot be read; names the file
+  int64_t step = 0;     // at which it was saved
+  int64_t numbers = 0;  // weights and moments, all finite
+  // Largest difference in the outputs of the samples; none if the folder has no samples.
+  std::optional<double> difference;
+  bool manifest = true;  // false: no file could be compared, because the folder is of another
+                         // program or its save was interrupted
 };
 
 // Checks the model in `path`, if there is one, and every checkpoint, newest first; or `path` itself

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <optional>
 
-#include "core/base/text.h"
 #include "proto/tensorboard.pb.h"
 
 namespace cloze {

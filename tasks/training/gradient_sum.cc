@@ -81,8 +81,8 @@ void MoveInto(absl::Span<float> sum, absl::Span<float> more) {
 int GradientBuffers(int64_t n, bool anywhere) {
   const auto log2 = [](uint64_t k) { return static_cast<int>(std::bit_width(k)) - 1; };
   int most = log2(n);
-  // The first `left` of them may end at a multiple of a large power of two: they stay one sum per
-  // bit of `left`, and the others begin a tree of their own.
+  // The first `left` batches may end at a multiple of a large power of two. They then keep one sum
+  // per set bit of `left`, and the rest starts a new tree.
   for (int64_t left = 1; left < n && anywhere; ++left)
     most = std::max(most, std::popcount(static_cast<uint64_t>(left)) + log2(n - left));
   return most;

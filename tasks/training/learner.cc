@@ -15,7 +15,7 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/halves.h"
 #include "encoder/model.h"
-#include "tasks/inference/predictor.h"
+#include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
 
@@ -81,7 +81,7 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   } else {
     RETURN_IF_ERROR(LoadWeights(spec_.model().start_from(), notes));
   }
-  if (spec_.trainable().part_case() != TrainableSpec::PART_NOT_SET) {
+  if (!TrainsAll(spec_.trainable())) {
     const ParamCount count = CountParams(model_.params());
     notes->push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
   }
@@ -219,8 +219,17 @@ absl::Status CheckSkipped(const TrainerState& state) {
       "optimizer.clip_norm)");
 }
 
+absl::Status CheckLearned(const TrainerState& state) {
+  if (state.step() == 0 || state.skipped_steps() < state.step()) return absl::OkStatus();
+  return Error(Exit::kInternal, "all ", Counted(state.step(), "step"),
+      " were skipped, because the ",
+      "loss or gradient was not finite: nothing is learned (lower optimizer.learning_rate, or "
+      "check ",
+      "the numbers in the data)");
+}
+
 absl::StatusOr<MetricResults> Learner::Evaluate(
-    const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
+    const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop, bool probe) {
   const int64_t tokens = spec_.batch().micro_tokens();
   ASSIGN_OR_RETURN(
       MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
@@ -233,7 +242,7 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
   if (setup_.pairs.empty()) return results;
   PairCount count;
   RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,
-      max_examples == 1 ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
+      probe ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
       {.batch_tokens = tokens,
           .compute = compute_,
           .stop = ranks_.size() == 1 ? stop : nullptr},  // all ranks compute all

@@ -51,9 +51,10 @@ class Learner {
   // the gradient is not finite. Sets the gradients to zero. Counts the step in *state.
   StepResult Update(double loss, double rate, TrainerState* state);
 
-  // Metrics on the examples of `store`, at most `max_examples` (0: all). kInterrupted if *stop.
-  absl::StatusOr<MetricResults> Evaluate(
-      const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop);
+  // Metrics on the examples of `store`, at most `max_examples` (0: all), and on evaluation.pairs
+  // (`probe`: on the first pair). kInterrupted if *stop.
+  absl::StatusOr<MetricResults> Evaluate(const ExampleStore& store, int64_t max_examples,
+      const std::atomic<bool>* stop, bool probe = false);
 
   // Puts the moving average of the weights (with optimizer.ema_decay) into the model until the
   // returned object is destroyed.
@@ -106,6 +107,8 @@ void CountSkipped(TrainerState* state);
 // kInternal if too many of the last steps of a run were skipped: ten consecutive ones, or more than
 // 1 % of the last thousand.
 absl::Status CheckSkipped(const TrainerState& state);
+// kInternal if all steps of a run were skipped.
+absl::Status CheckLearned(const TrainerState& state);
 
 }  // namespace cloze
 

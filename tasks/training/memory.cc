@@ -56,7 +56,8 @@ std::string InParts(const TrainingNeed& need) {
       Megabytes(need.other));
 }
 
-std::string Has(const TaskSpec& spec, int64_t limit) {
+// Returns "runtime.memory_limit_mb is 500" or "this machine has 500 MB free".
+std::string LimitText(const TaskSpec& spec, int64_t limit) {
   return absl::StrCat(
       spec.runtime().memory_limit_mb() > 0 ? "runtime.memory_limit_mb is " : "this machine has ",
       limit / kMegabyte, spec.runtime().memory_limit_mb() > 0 ? "" : " MB free");
@@ -176,7 +177,7 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
   if (!given && largest == wish) return largest;
   const int64_t tokens = largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish;
   const TrainingNeed need = plan.Need(tokens);
-  const std::string has = Has(spec, limit);
+  const std::string has = LimitText(spec, limit);
   if (given || largest == 0) {
     const std::string hint =
         largest > 0 ? absl::StrCat(largest, " would fit",

@@ -1,6 +1,7 @@
 #include "tasks/training/plateau.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "tasks/task.h"
@@ -17,9 +18,11 @@ double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
   return std::min(1.0, std::max({0.1, 2.0 * warmup, least}));
 }
 
-std::string PlateauNote(double loss, double chance, const TaskSpec& spec) {
+std::string PlateauNote(double loss, double chance, const TaskSpec& spec, size_t labels) {
   if (!(loss >= 0.97 * chance)) return "";
-  const bool labels = !MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
+  const bool pretrains = MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
+  // A new head gives all labels about the same probability.
+  const double start = std::log(static_cast<double>(std::max<size_t>(labels, 2)));
   // Numbers far from 0 have a large loss at the beginning.
   const bool numbers =
       spec.sequence_classification().kind() == SequenceClassificationSpec::REGRESSION;
@@ -27,15 +30,16 @@ std::string PlateauNote(double loss, double chance, const TaskSpec& spec) {
       "note: the loss is %.4g; a model that ignores its input reaches %.4g. If the loss stays "
       "there: %s",
       loss, chance,
-      loss > 5 * chance && !numbers ? "lower optimizer.learning_rate"
+      loss > std::max(5 * chance, 1.5 * start) && !numbers ? "lower optimizer.learning_rate"
       : loss > 1.15 * chance
           ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
             "for more steps"
-      : labels ? "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below "
-                 "1e-5), raise schedule.warmup_share, or train for more steps"
-      : masks  ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
-                 "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
-               : "take more and smaller steps");
+      : !pretrains
+          ? "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below "
+            "1e-5), raise schedule.warmup_share, or train for more steps"
+      : masks ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
+                "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
+              : "take more and smaller steps");
 }
 
 }  // namespace cloze

@@ -14,8 +14,8 @@ namespace cloze {
 double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps);
 
 // Returns a note with remedies if `loss`, the mean of the last steps, is at least 97 % of `chance`
-// (Task::ChanceLoss); else "".
-std::string PlateauNote(double loss, double chance, const TaskSpec& spec);
+// (Task::ChanceLoss); else "". `labels`: number of labels, or 0.
+std::string PlateauNote(double loss, double chance, const TaskSpec& spec, size_t labels = 0);
 
 }  // namespace cloze
 

@@ -68,7 +68,7 @@ std::string Progress::StatusLine(const StepStats& stats) const {
   const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done)
                                   : absl::StrCat("/", options_.total_steps);
   return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s", stats.step, total,
-      loss_ / loss_weight_, FormatCount(tokens_ / seconds_), FormatDuration(eta));
+      smoothed_loss(), FormatCount(tokens_ / seconds_), FormatDuration(eta));
 }
 
 std::string Progress::LiveLine(const StepStats& stats) {
@@ -102,7 +102,7 @@ void Progress::Step(const StepStats& stats) {
   }
   if (!record) return;
   nlohmann::ordered_json json = {{"step", stats.step}, {"steps", options_.total_steps},
-      {"loss", stats.loss}, {"smoothed_loss", loss_ / loss_weight_},
+      {"loss", stats.loss}, {"smoothed_loss", smoothed_loss()},
       {"learning_rate", stats.learning_rate}, {"grad_norm", stats.grad_norm},
       {"tokens", total_tokens_}, {"tokens_per_second", tokens_ / seconds_},
       {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},

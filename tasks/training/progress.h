@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,7 +75,9 @@ class Progress {
   // Ends the live line; further calls may follow.
   void Finish() { screen_.Finish(); }
   // The mean loss of about the last 20 steps; NaN before the first.
-  double smoothed_loss() const { return loss_ / loss_weight_; }
+  double smoothed_loss() const {
+    return loss_weight_ > 0 ? loss_ / loss_weight_ : std::numeric_limits<double>::quiet_NaN();
+  }
   // Excludes the time since the last call from the speed.
   void SkipTime() { last_time_ = options_.clock(); }
 

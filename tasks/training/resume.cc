@@ -13,7 +13,7 @@ namespace cloze {
 absl::StatusOr<std::string> Trainer::FindRun() {
   if (ranks().first()) RemoveLeftovers(folder_->directory());
   ASSIGN_OR_RETURN(std::string path, FindCheckpoint(folder_->directory(), &setup_.notes));
-  if (path.empty()) return path;
+  if (path.empty()) return CheckModelWithoutCheckpoints();
   ASSIGN_OR_RETURN(state_, ReadTrainerState(path));
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state_.spec(), JoinPath(path, kStateName)));
   if (!spec_.batch().has_micro_tokens())
@@ -22,6 +22,19 @@ absl::StatusOr<std::string> Trainer::FindRun() {
   RETURN_IF_ERROR(VerifySpec(loaded_));
   RETURN_IF_ERROR(CheckSameData(state_, *setup_.train, path));
   return path;
+}
+
+absl::StatusOr<std::string> Trainer::CheckModelWithoutCheckpoints() {
+  const std::string &directory = folder_->directory(), spec = JoinPath(directory, kSpecName);
+  if (!PathExists(JoinPath(directory, "config.json")) || !PathExists(spec)) return "";
+  ASSIGN_OR_RETURN(const LoadedSpec before, LoadSpec(spec));
+  TaskSpec now = spec_;
+  if (!now.batch().has_micro_tokens())
+    now.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
+  RETURN_IF_ERROR(CheckSameSpec(before.spec, now, directory));
+  setup_.notes.push_back(absl::StrCat("warning: ", QuotePath(directory),
+      " holds a model but no checkpoint: this run starts anew and will replace the model"));
+  return "";
 }
 
 absl::Status Trainer::Resume(const std::string& checkpoint) {
@@ -74,6 +87,11 @@ absl::Status Trainer::RestoreBest() {
 }
 
 absl::Status Trainer::Fork() {
+  if (spec_.trainable().has_lora()) {
+    return SpecError(loaded_, "trainable.lora",
+        "cannot be used with --fork, which replaces the weights of the base: expected "
+        "model.start_from to name that run, without --fork");
+  }
   ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(options_.fork, &setup_.notes));
   if (found.empty()) {
     return Error(Exit::kNoInput, "--fork: ", QuotePath(options_.fork),

@@ -38,7 +38,7 @@ int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch) {
 int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t total_steps) {
   if (spec.evaluation().every_steps() > 0) return spec.evaluation().every_steps();
   if (!MakeTask(spec)->pretrains()) return std::max<int64_t>(std::ceil(steps_per_epoch), 1);
-  return total_steps > 0 ? std::max<int64_t>(total_steps / kTimesARun, 1) : 0;
+  return (total_steps + kTimesARun - 1) / kTimesARun;
 }
 
 int64_t SaveInterval(const TaskSpec& spec, int64_t total_steps) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -29,7 +30,7 @@ absl::StatusOr<ModelConfig> WithDecoder(
     return SpecError(loaded, "model.decoder_from",
         "model.start_from is an encoder-decoder: expected no decoder_from, or an encoder there");
   if (!loaded.spec.has_sequence_to_sequence() || !config.source.empty()) return config;
-  if (loaded.spec.trainable().part_case() != TrainableSpec::PART_NOT_SET)
+  if (!TrainsAll(loaded.spec.trainable()))
     return SpecError(loaded, "trainable",
         "the decoder's attention to the encoder is new and must be trained: expected no trainable");
   absl::StatusOr<ModelConfig> decoder = config;
@@ -104,7 +105,7 @@ absl::StatusOr<std::vector<TextPair>> ReadPairs(const LoadedSpec& loaded,
 }
 
 // The errors of a spec's inputs.
-struct Wrong {
+struct InputErrors {
   std::vector<absl::Status> list;
   bool Check(const absl::Status& status) {
     if (!status.ok()) list.push_back(status);
@@ -114,15 +115,25 @@ struct Wrong {
 
 // Checks what the model and its tokenizer must fit.
 void CheckModel(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
-    const Tokenizer& tokenizer, Wrong* wrong) {
+    const Tokenizer& tokenizer, InputErrors* wrong) {
   wrong->Check(CheckFit(loaded, task, config, tokenizer));
   wrong->Check(CheckTrainable(loaded.spec.trainable(), config));
   CutCounts cut;
   wrong->Check(ReadPairs(loaded, tokenizer, config, /*most=*/1, &cut).status());
 }
 
+// Adds the names of columns, so that a folder without a spec reads tables.
+void AddFields(const DataSpec& data, ModelConfig* config) {
+  const DataSpec& defaults = DataSpec::default_instance();
+  for (const auto& [name, field, usual] :
+      {std::tuple("text_field", &data.text_field(), &defaults.text_field()),
+          std::tuple("text_pair_field", &data.text_pair_field(), &defaults.text_pair_field())}) {
+    if (!field->empty() && *field != *usual) config->task_fields[name] = *field;
+  }
+}
+
 // Checks the metric and the beginning of the data.
-void CheckData(const LoadedSpec& loaded, const Task& task, Wrong* wrong) {
+void CheckData(const LoadedSpec& loaded, const Task& task, InputErrors* wrong) {
   const TaskSpec& spec = loaded.spec;
   if (const std::string& name = spec.evaluation().metric(); !name.empty()) {
     const absl::Status known = FindMetric(MetricsOf(task, spec), name).status();
@@ -159,7 +170,7 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
 }
 
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
-  Wrong wrong;
+  InputErrors wrong;
   const std::unique_ptr<Task> task = MakeTask(loaded.spec);
   const auto tokenizer = LoadTokenizerOf(loaded);
   if (wrong.Check(tokenizer.status())) {
@@ -181,7 +192,7 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   Task& task = *setup.task;
   ModelConfig& config = setup.config;
   ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *setup.tokenizer));
-  Wrong wrong;  // before any data are read to the end
+  InputErrors wrong;  // before any data are read to the end
   CheckModel(loaded, task, config, *setup.tokenizer, &wrong);
   CheckData(loaded, task, &wrong);
   if (!wrong.list.empty()) return wrong.list.front();
@@ -194,11 +205,7 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   config.problem_type.clear();
   config.task_fields.clear();
   task.Describe(spec.train(), &config);
-  for (const auto& [name, field] : {std::pair("text_field", spec.train().text_field()),
-           std::pair("text_pair_field", spec.train().text_pair_field())}) {
-    if (!field.empty() && field != DataSpec::default_instance().text_field())
-      config.task_fields[name] = field;  // so that a folder without a spec reads tables
-  }
+  AddFields(spec.train(), &config);
   const absl::Status bound = task.Bind(config, setup.tokenizer.get(), spec.seed());
   if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);
   const auto build = [&](const DataSpec& data) {

@@ -65,7 +65,7 @@ absl::Status Trainer::Start() {
       .cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
     build.progress = [this](int64_t done, int64_t total) {
-      options_.preparing("tokenising", done, total);
+      options_.preparing("tokenizing", done, total);
     };
   }
   std::string checkpoint;
@@ -141,6 +141,8 @@ absl::Status Trainer::PlanSteps() {
   if (pace_->timed() && spec_.schedule().steps() > 0)
     setup_.notes.push_back(
         "warning: schedule.steps is ignored, because schedule.time_budget_minutes ends the run");
+  for (std::string& warning : FieldsWithoutEffect(spec_))
+    setup_.notes.push_back(std::move(warning));
   const int64_t warmup = spec_.schedule().warmup_steps();
   if (!pace_->timed() && warmup >= pace_->total_steps())
     setup_.notes.push_back(
@@ -156,8 +158,8 @@ absl::Status Trainer::CheckMetric() {
   const std::string before = state_.has_best_value() ? state_.metric() : "";
   const bool named = !spec_.evaluation().metric().empty();
   if (!setup_.validation.has_value() || (!named && before.empty())) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      const MetricResults results, learner_->Evaluate(setup_.validation->store, 1, options_.stop));
+  ASSIGN_OR_RETURN(const MetricResults results,
+      learner_->Evaluate(setup_.validation->store, 1, options_.stop, /*probe=*/true));
   const std::string now = MetricOf(results);
   const absl::Status known = FindMetric(MetricsOf(*setup_.task, spec_), now).status();
   if (!known.ok()) return AtField(loaded_, "evaluation.metric", known);
@@ -201,6 +203,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       if (!status.ok() && ExitOf(status) != Exit::kInterrupted) return SaveBefore(status);
     }
     const bool finished = Finished();
+    if (finished) RETURN_IF_ERROR(CheckLearned(state_));
     if (finished || stopped_ || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
     if (finished) break;
     if (stopped_ && folder_->saved_step() == state_.step()) {
@@ -281,7 +284,8 @@ absl::Status Trainer::NoteIfNotLearning(double before) {
   const double when = PlateauCheckAt(spec_.schedule(), pace_->total_steps());
   if (before >= when || pace_->done() < when) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double chance, setup_.task->ChanceLoss(setup_.train->store));
-  const std::string note = PlateauNote(progress_->smoothed_loss(), chance, spec_);
+  const std::string note =
+      PlateauNote(progress_->smoothed_loss(), chance, spec_, setup_.config.labels.size());
   if (!note.empty()) progress_->Note(note);
   return absl::OkStatus();
 }

@@ -21,7 +21,7 @@ namespace cloze {
 class Trainer {
  public:
   struct Options {
-    // Progress of tokenising; may be empty.
+    // Progress of tokenizing; may be empty.
     std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing = {};
     // True: save and return kInterrupted after the current step. May be null.
     const std::atomic<bool>* stop = nullptr;
@@ -45,7 +45,7 @@ class Trainer {
     MetricResults best;
   };
 
-  // Verifies the spec, locks the run directory, tokenises, and initializes the model, loads it or
+  // Verifies the spec, locks the run directory, tokenizes, and initializes the model, loads it or
   // resumes from the newest checkpoint. After an error an earlier run is unchanged, and nothing is
   // left of a new one except, if it was interrupted, finished parts of the token cache.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
@@ -67,6 +67,8 @@ class Trainer {
   // if there is none. kMismatch if it belongs to another spec or other data.
   absl::StatusOr<std::string> FindRun();
   absl::Status CreateLearner();
+  // Checks the model of a directory that has no checkpoint; returns "".
+  absl::StatusOr<std::string> CheckModelWithoutCheckpoints();
   absl::Status PlanSteps();
   // Before the first step, returns an error if evaluation.metric is unknown or differs from the
   // metric by which a resumed run has chosen its best model.

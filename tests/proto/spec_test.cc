@@ -55,6 +55,27 @@ std::string OverrideErrorOf(const std::string& assignment) {
   return std::string(loaded.status().message());
 }
 
+TEST(FieldsWithoutEffect, AreNamed) {
+  EXPECT_THAT(FieldsWithoutEffect(Overridden({"masked_lm.mean_span=3"})->spec),
+      testing::Contains("warning: masked_lm.mean_span has no effect: masked_lm.unit is not SPAN"));
+  const auto names = [](const std::vector<std::string>& assignments) {
+    std::string all;
+    for (const std::string& warning : FieldsWithoutEffect(Overridden(assignments)->spec))
+      all += warning;
+    return all;
+  };
+  EXPECT_EQ(names({}), "");
+  EXPECT_EQ(
+      names({"masked_lm.mean_span=3", "masked_lm.longest_span=7", "masked_lm.unit=SPAN"}), "");
+  EXPECT_EQ(names({"schedule.decay_share=0.5", "schedule.shape=TRAPEZOID"}), "");
+  for (const char* field : {"masked_lm.longest_span=7", "masked_lm.causal_until=0.5",
+           "masked_lm.warmup_share=0.5", "batch.warmup_share=0.5", "schedule.decay_share=0.5",
+           "sequence_classification.threshold=0.7", "sequence_classification.label_separator=;"}) {
+    const std::string name(field, std::string(field).find('='));
+    EXPECT_THAT(names({field}), HasSubstr(name + " has no effect")) << field;
+  }
+}
+
 TEST(ParseSpec, AcceptsAGoodOne) {
   const auto loaded = ParseSpec(kGood, "a.textproto");
   ASSERT_TRUE(loaded.ok()) << loaded.status();

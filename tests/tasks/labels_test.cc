@@ -28,6 +28,8 @@ TEST_F(LabelsTest, SeveralOfEachText) {
                                                 R"({"text": "a", "label": "p, q"})"),
                   task),
       ElementsAre("3", "p, q", "x, y"));
+  ExpectError(LearnClassLabels(Data("e.tsv", "text\tlabel\na\t\nb\t,\n"), task).status(),
+      Exit::kData, "e.tsv: label_field: no labels in 2 examples: expected at least one");
   task.set_label_separator(" | ");
   EXPECT_THAT(
       *LearnClassLabels(Data("a.csv", "text,label\na,x | y\nb,x\n"), task), ElementsAre("x", "y"));
@@ -84,7 +86,7 @@ TEST(LabelIdsTest, FindsIds) {
   ExpectError(id_of("c\n").status(), Exit::kData,
       "f:3: label_field: unknown label \"c\\u{A}\": expected \"b\", \"a\"");
   ExpectError(
-      LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");
+      LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is given twice");
   ExpectError(LabelIds::Create({"a", ""}).status(), Exit::kSpec, "labels: label 2 is empty");
 }
 

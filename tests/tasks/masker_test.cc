@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "tasks/batcher.h"
 #include "tests/tasks/data/test_files.h"
@@ -397,10 +398,28 @@ TEST_F(BatcherTest, AnEpochReadsEachExampleOnceThoughBatchesStayUnfilled) {
   EXPECT_EQ(*Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch(), store_->size() / 8.0);
 }
 
+TEST_F(BatcherTest, EpochsOfGrowingBatchesReadAllExamples) {
+  for (const auto& [examples, tokens, from, share] :
+      {std::tuple(2, 0, 0.5f, 1.0f), std::tuple(3, 0, 0.34f, 1.0f), std::tuple(8, 0, 0.125f, 0.3f),
+          std::tuple(0, 60, 0.1f, 1.0f), std::tuple(0, 400, 0.25f, 0.5f)}) {
+    BatchSpec batch;
+    batch.set_examples(examples);
+    if (tokens > 0) batch.set_tokens(tokens);
+    batch.set_warmup_from(from);
+    batch.set_warmup_share(share);
+    const Batcher batcher(*store_, MakeTask(), batch, 1);
+    constexpr int kEpochs = 40;
+    const double all = kEpochs * *batcher.StepsPerEpoch();
+    int64_t next = 0;
+    for (int step = 0; step < all; ++step) next = Next(batcher, next, step / all).next;
+    EXPECT_NEAR(next / (kEpochs * double(store_->size())), 1, 0.02) << examples << " " << tokens;
+  }
+}
+
 TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   BatchSpec batch;
   batch.set_tokens(400);
-  const double steps = *Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch();
+  const double full = Batcher(*store_, MakeTask(), batch, 1).FullStepsPerEpoch();
   batch.set_warmup_from(0.25f);
   batch.set_warmup_share(0.5f);
   const Batcher batcher(*store_, MakeTask(), batch, 1);
@@ -408,7 +427,7 @@ TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   EXPECT_GT(Next(batcher, 0, 0.25).tokens, 200);
   EXPECT_LE(Next(batcher, 0, 0.25).tokens, 250);
   EXPECT_GT(Next(batcher, 0, 0.5).tokens, 370);
-  EXPECT_NEAR(*batcher.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
+  EXPECT_NEAR(batcher.FullStepsPerEpoch(), full / (1 - 0.5 * 0.75 / 2), 1e-9);
   EXPECT_NEAR(batcher.LaterBatches(0), (1 - 0.5 * 0.75 / 2) / 0.25, 1e-9);
   EXPECT_NEAR(batcher.LaterBatches(0.25), (0.25 * 0.8125 + 0.5) / 0.75 / 0.625, 1e-9);
   EXPECT_EQ(batcher.LaterBatches(0.5), 1);

@@ -132,7 +132,7 @@ TEST(Metric, IsFoundByItsName) {
   EXPECT_EQ(FindMetric(metrics, "mse")->better, Better::kSmaller);
   const absl::Status unknown = FindMetric(metrics, "mes").status();
   EXPECT_EQ(ExitOf(unknown), Exit::kSpec);
-  EXPECT_THAT(unknown.message(), HasSubstr("this task has f1, mse; did you mean"));
+  EXPECT_THAT(unknown.message(), HasSubstr("expected one of f1, mse; did you mean"));
 }
 
 TEST(MultiLabelMetric, CountsAsByHand) {

@@ -244,6 +244,16 @@ TEST_F(QuestionsTest, MaxExamplesCountsWhatIsRead) {
   EXPECT_EQ(questions->size(), 10);
 }
 
+TEST_F(QuestionsTest, AnswersThatAreNotAtTheirStartAreCounted) {
+  const auto questions =
+      ReadQuestions(Data("q.json", R"({"data": [{"paragraphs": [{"context": "a ü cat",
+      "qas": [{"question": "b", "answers": [{"text": "cat", "answer_start": 4}]},
+              {"question": "c", "answers": [{"text": "cat", "answer_start": 3},
+                                            {"text": "a", "answer_start": 0}]}]}]}]})"));
+  ASSERT_TRUE(questions.ok()) << questions.status();
+  EXPECT_EQ(CountMisplaced(*questions), 1);
+}
+
 TEST_F(QuestionsTest, TheCheckSkipsStreams) {
   DataSpec data;
   data.add_files("-");

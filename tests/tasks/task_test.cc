@@ -49,18 +49,6 @@ Json Restored(const ModelConfig& config, int64_t longest = 512, bool pairs = fal
   return again.task_fields;
 }
 
-TEST(Task, CausalSequencesAreRefusedWithRelativePositions) {
-  EncoderSpec encoder;
-  encoder.set_preset(EncoderSpec::TINY);
-  encoder.set_architecture(EncoderSpec::DEBERTA);
-  const ModelConfig config = *ConfigFromSpec(encoder);
-  EXPECT_TRUE(MakeTask(SpecOf("masked_lm {}"))->Bind(config, nullptr, 1).ok());
-  const absl::Status status =
-      MakeTask(SpecOf("masked_lm { causal_share: 0.5 }"))->Bind(config, nullptr, 1);
-  EXPECT_EQ(ExitOf(status), Exit::kSpec);
-  EXPECT_THAT(status.message(), testing::HasSubstr("masked_lm.causal_share: 0.5 cannot be used"));
-}
-
 TEST(Task, StatesTheDirectionOfEachMetric) {
   const auto better = [](const char* spec, const char* metric) {
     return FindMetric(MakeTask(SpecOf(spec))->metrics(), metric)->better;

@@ -10,6 +10,7 @@
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
 #include "tasks/inference/sampling.h"
+#include "tasks/probabilities.h"
 #include "tasks/task.h"
 
 namespace cloze {

@@ -13,6 +13,7 @@
 #include "core/text/unicode/unicode.h"
 #include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/probabilities.h"
 #include "tasks/record.h"
 #include "tasks/tags.h"
 #include "tests/tasks/data/test_files.h"

@@ -315,6 +315,11 @@ TEST_F(TrainerTest, SaysOnceThatNothingIsLearned) {
   EXPECT_THAT(stuck, HasSubstr("a model that ignores its input reaches 0.6931"));
   EXPECT_THAT(stuck, HasSubstr("lower optimizer.learning_rate"));
   EXPECT_EQ(stuck.find("note: "), stuck.rfind("note: "));
+  // Of 30 texts each, weighted 1 and 10: p = 1/11 and 10/11, (30 ln 11 + 300 ln 1.1) / 330.
+  EXPECT_THAT(notes(" sequence_classification { max_tokens: 48 labels: ['cat', 'dog'] "
+                    "class_weights: [1, 10] label_smoothing: 0.2 }",
+                  "classes.tsv", 2e-8, 1000),
+      HasSubstr("ignores its input reaches 0.3046"));
   EXPECT_THAT(notes(classes, "classes.tsv", 3e-3, 1000), testing::Not(HasSubstr("note: ")));
   // D, N and V in each sentence, and A in every second one: 60, 60, 60 and 30 words.
   const std::string tags = notes(" token_tagging { max_tokens: 24 }", "tags.conll", 1e-8, 25);
@@ -325,6 +330,8 @@ TEST_F(TrainerTest, SaysOnceThatNothingIsLearned) {
   TaskSpec spec;
   spec.mutable_sequence_classification();
   EXPECT_THAT(PlateauNote(190, 0.69, spec), HasSubstr("there: lower optimizer.learning_rate"));
+  EXPECT_THAT(PlateauNote(2.5, 0.24, spec, 13), HasSubstr("there: raise optimizer.learning_rate"));
+  EXPECT_THAT(PlateauNote(20, 0.24, spec, 13), HasSubstr("there: lower optimizer.learning_rate"));
   spec.mutable_sequence_classification()->set_kind(SequenceClassificationSpec::REGRESSION);
   EXPECT_THAT(PlateauNote(190, 0.69, spec), HasSubstr("there: raise optimizer.learning_rate"));
   spec.mutable_masked_lm();

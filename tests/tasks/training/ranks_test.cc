@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tasks/inference/predictor.h"
+#include "tasks/inference/evaluate.h"
 #include "tasks/training/outer_optimizer.h"
 #include "tests/tasks/training/trainer_fixture.h"
 

@@ -1,5 +1,7 @@
 // Whole training runs: they learn, resume with the same bits, and stop cleanly.
 
+#include <filesystem>
+
 #include "core/base/threads.h"
 #include "encoder/folder/model_folder.h"
 #include "tests/tasks/training/trainer_fixture.h"
@@ -216,6 +218,63 @@ TEST_F(TrainerTest, AForkStartsTheAverageWithItsOwnWeights) {
   ASSERT_TRUE(Train(spec, 1000, Path("old")).ok());
   const std::vector<float> old = Values("old"), now = Values("new");
   for (size_t i = 0; i < old.size(); ++i) ASSERT_NEAR(now[i], old[i], 1e-6) << i;
+}
+
+TEST_F(TrainerTest, AModelWithoutCheckpointsIsNotReplacedByThatOfAnotherSpec) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "run", 4)).ok());
+  for (const auto& entry : std::filesystem::directory_iterator(Path("run"))) {
+    if (entry.path().filename().string().starts_with("step-"))
+      std::filesystem::remove_all(entry.path());
+  }
+  const std::string weights = Weights("run");
+  LoadedSpec other = Spec(Mlm(), "text.txt", "run", 4);
+  other.spec.set_seed(5);
+  ExpectError(Train(other).status(), Exit::kMismatch, "the run was started with another spec");
+  EXPECT_EQ(Weights("run"), weights);
+  EXPECT_TRUE(Train(Spec(Mlm(), "text.txt", "run", 4)).ok());
+  EXPECT_THAT(progress_, HasSubstr("holds a model but no checkpoint: this run starts anew"));
+  EXPECT_EQ(Weights("run"), weights);
+}
+
+TEST_F(TrainerTest, ARunWithoutAnUpdateIsAnError) {
+  Write("huge.tsv", "text\tlabel\nthe cat\t1e20\na dog\t-1e20\n");
+  const LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { kind: REGRESSION max_tokens: 48 }",
+          "huge.tsv", "huge", 4);
+  ExpectError(Train(spec).status(), Exit::kInternal, "all 4 steps were skipped");
+  EXPECT_THAT(progress_, testing::Not(HasSubstr("-nan")));
+  EXPECT_FALSE(PathExists(Path("huge/model.safetensors")));
+}
+
+TEST_F(TrainerTest, TheFolderNamesTheColumnsOfPairs) {
+  Write("columns.csv", "q,text,label\nthe cat,sat,x\na dog,ran,y\n");
+  LoadedSpec spec = Spec(
+      NewEncoder() + " sequence_classification { max_tokens: 48 }", "columns.csv", "columns", 1);
+  spec.spec.mutable_train()->set_text_field("q");
+  spec.spec.mutable_train()->set_text_pair_field("text");
+  ASSERT_TRUE(Train(spec).ok());
+  const auto config = LoadConfig(Path("columns"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->task_fields["text_field"], "q");
+  EXPECT_EQ(config->task_fields["text_pair_field"], "text");
+}
+
+TEST_F(TrainerTest, AForkTrainsNoAdapterOfAnotherBase) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "old", 4)).ok());
+  const LoadedSpec lora = Spec(absl::StrCat("model { start_from: \"", Path("old"),
+                                   "\" } trainable { lora {} } masked_lm { max_tokens: 32 }"),
+      "text.txt", "new", 4);
+  ExpectError(Train(lora, 1000, Path("old")).status(), Exit::kSpec, "cannot be used with --fork");
+  EXPECT_TRUE(Train(lora).ok());
+}
+
+TEST_F(TrainerTest, CausalSequencesAreRefusedWithRelativePositions) {
+  const std::string task = " masked_lm { max_tokens: 32 causal_share: 0.5 }";
+  const LoadedSpec spec =
+      Spec(NewEncoder("architecture: DEBERTA") + task, "text.txt", "relative", 4);
+  ExpectError(Train(spec).status(), Exit::kSpec,
+      "masked_lm.causal_share: cannot be used with a model with relative positions");
+  EXPECT_TRUE(Train(Spec(NewEncoder() + task, "text.txt", "absolute", 4)).ok());
 }
 
 // A kill while the best model was being saved. On the swapped labels later models are worse.
