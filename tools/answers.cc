@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-std::string TextOf(const OrderedJson& value) {
+std::string CellText(const OrderedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_null() ? "" : ToJsonLine(value);
 }
@@ -22,7 +22,7 @@ std::string TextOf(const OrderedJson& value) {
 std::string Joined(
     const OrderedJson& list, absl::string_view separator, const std::string& name = "") {
   return absl::StrJoin(list, separator, [&](std::string* out, const OrderedJson& item) {
-    *out += TextOf(item.is_object() ? item.at(name) : item);
+    *out += CellText(item.is_object() ? item.at(name) : item);
   });
 }
 
@@ -60,7 +60,7 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
     const bool numbers = ParseJsonLine(record.cells[0], names, &values).ok();
     for (size_t i = 0; i < names.size(); ++i) {
       const bool number = numbers && values[i].kind == JsonValue::kNumber;
-      cells.emplace_back(names[i], number ? values[i].text : TextOf(line[names[i]]));
+      cells.emplace_back(names[i], number ? values[i].text : CellText(line[names[i]]));
     }
   } else if (!record.wrong.ok()) {
     return cells;
@@ -86,11 +86,11 @@ Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
         cells.emplace_back("tags", Joined(value, " ", "label"));
     } else if (name == "scores") {
       for (const auto& [label, score] : value.items())
-        cells.emplace_back("score_" + label, TextOf(score));
+        cells.emplace_back("score_" + label, CellText(score));
     } else if (IsList(name)) {
       cells.emplace_back(name, Joined(value, absl::EndsWith(name, "tags") ? " " : separator));
     } else {
-      cells.emplace_back(name, TextOf(value));
+      cells.emplace_back(name, CellText(value));
     }
   }
   return cells;

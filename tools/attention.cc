@@ -1,7 +1,8 @@
 // `cloze attention`: what each token of a text looks at, drawn.
+#include <algorithm>
 #include <cstdio>
 
-#include "core/base/file.h"
+#include "core/base/text.h"
 #include "tools/attention_page.h"
 #include "tools/infer.h"
 
@@ -51,8 +52,10 @@ absl::Status DrawAttention(AttentionOptions options) {
         absl::StrCat("cloze: showing the first ", most, " of ", most + cut, " tokens\n");
     std::fputs(note.c_str(), stderr);
   }
-  std::fprintf(stderr, "%s: %zu layers x %d heads, %zu tokens; open it in a browser\n",
-      options.out.c_str(), maps.probs.size(), maps.heads, maps.tokens.size());
+  if (options.out == "-") return absl::OkStatus();
+  std::fprintf(stderr, "%s: %s x %s, %s; open it in a browser\n", options.out.c_str(),
+      Counted(maps.probs.size(), "layer").c_str(), Counted(maps.heads, "head").c_str(),
+      Counted(maps.tokens.size(), "token").c_str());
   return absl::OkStatus();
 }
 

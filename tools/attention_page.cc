@@ -18,7 +18,7 @@ constexpr int kLetters = 14;         // longest token name in large maps
 constexpr int64_t kMostHover = 1e5;  // cells on a page with a hover text for each of them
 constexpr size_t kMostOfRow = 5;     // values in the hover text of a row
 constexpr float kLeast = 0.001f;     // probability of level 1
-constexpr char kStyle[] = R"(
+constexpr char kPageStyle[] = R"(
 :root { color-scheme: light dark; --page: #fff; --ink: #1b2430; --quiet: #4a5868;
   --line: #c9d3de; --second: #b02a00; --mark: #d9480f; }
 body { margin: 1.2em; font: 14px/1.45 system-ui, sans-serif; color: var(--ink);
@@ -264,7 +264,7 @@ std::string AttentionPage(AttentionMaps maps) {
       large += Large(maps, layer, head, 10 + 8 * letters, cells);
     }
   }
-  const std::string style = absl::StrCat(kStyle, Colours({255, 255, 255}, {8, 48, 107}),
+  const std::string style = absl::StrCat(kPageStyle, Colours({255, 255, 255}, {8, 48, 107}),
       "@media (prefers-color-scheme: dark) {\n", kDark, Colours({16, 22, 29}, {158, 213, 255}),
       "}\n");
   absl::StrAppend(&body, "</div>\n", large, "<svg width=\"0\" height=\"0\" aria-hidden=\"true\">\n",

@@ -194,6 +194,10 @@ void Command::Add(
     });
   }
   if (!limits.type.empty()) option->type_name(limits.type);
+  if (limits.type == "FILE" || limits.type == "FOLDER") {
+    option->check(
+        [](const std::string& word) { return word.empty() ? "expected a name, found none" : ""; });
+  }
   if (limits.count > 0) option->expected(limits.count);
   if (limits.repeatable) option->allow_extra_args(false);
   if (limits.required) option->required();
@@ -240,13 +244,6 @@ std::shared_ptr<CLI::App> DeclareAll() {
   return app;
 }
 
-std::vector<std::string> CommandsForRanks() {
-  CLI::App app(kDescription, "cloze");
-  CommandLine line;
-  Declare(&app, &line);
-  return line.for_ranks;
-}
-
 absl::string_view Version() { return CLOZE_VERSION; }
 
 void AddVersion(Command& app) {
@@ -277,6 +274,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words) {
     return ParseFailure(app, error.what());
   }
   if (!line.run) return ParseFailure(app, "a command is required");
+  if (!app.get_subcommands().empty()) line.command = app.get_subcommands().front()->get_name();
   return line;
 }
 

@@ -101,7 +101,7 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
   CutCounts cut;
   int64_t number = 0;
   RETURN_IF_ERROR(
-      ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
+      ForEachBatch(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
         std::vector<Query> queries;
         const auto encode = [&](size_t i, int adapter) -> absl::Status {
           ASSIGN_OR_RETURN(
@@ -260,15 +260,17 @@ absl::Status Encode(EncodeOptions options) {
   InputOptions& input = options.infer.input;
   if (!input.text_field.empty() && input.text_pair_field.empty())
     input.data.clear_text_pair_field();  // the run's pair
-  if (!print) RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
+  if (!print) {
+    RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
+    StopOnSignals();  // removes the temporary file
+  }
   const bool matrix = options.pool != "none" && !options.all_layers;
   RETURN_IF_ERROR(print    ? PrintVectors(options, *session)
                   : npy    ? WriteNpy(options, *session)
                   : matrix ? WriteMatrix(options, *session)
                            : WriteTensors(options, *session));
-  if (options.failed == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(input.path), ": ", Counted(options.failed, "invalid line"),
-      print ? " (see \"error\" in the answers)" : ", whose vectors are zero");
+  return InvalidLines(
+      QuoteInput(input.path), options.failed, print ? kSeeErrors : ", whose vectors are zero");
 }
 
 }  // namespace
@@ -299,8 +301,7 @@ void AddEncode(Command& app) {
   };
   app.AddCommand<EncodeOptions>("encode",
       "Write embeddings of texts: one vector per text or one per token. Texts are lines that are "
-      "not blank, "
-      "or rows of a table.",
+      "not blank, or rows of a table.",
       "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"
       "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",
       declare, Encode);

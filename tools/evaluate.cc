@@ -7,7 +7,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
-#include "tasks/inference/predictor.h"
+#include "tasks/inference/evaluate.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/predictions.h"

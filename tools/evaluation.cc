@@ -50,7 +50,7 @@ absl::Status SetData(const std::vector<std::string>& files,
       loaded->where, [](const auto& entry) { return absl::StartsWith(entry.first, "validation"); });
   loaded->where["validation"] = "--data";
   for (const std::string& assignment : overrides)
-    RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));
+    RETURN_IF_ERROR(ApplyOverride(loaded, assignment, "--set", "validation."));
   const DataSpec& read = loaded->spec.validation();
   if (!absl::c_equal(read.files(), files))
     return Error(Exit::kUsage, "--set files: --data names the files");

@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/types/span.h"
 #include "tasks/build.h"
-#include "tasks/inference/predictor.h"
+#include "tasks/inference/evaluate.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/input.h"
@@ -137,7 +137,7 @@ class TextGauge : public Gauge {
   absl::Status ForParts(absl::FunctionRef<absl::Status(absl::Span<const Record>)> f) const {
     constexpr size_t kAtOnce = 1024;
     for (size_t i = 0; i < records_.size(); i += kAtOnce) {
-      if (*StopOnSignals()) return Error(Exit::kInterrupted, "stopped; nothing is written");
+      RETURN_IF_ERROR(CheckSignals());
       RETURN_IF_ERROR(f(absl::MakeSpan(records_).subspan(i, kAtOnce)));
     }
     return absl::OkStatus();
@@ -171,7 +171,7 @@ double EqualShare(const Measured& before, const Measured& after) {
   return equal / static_cast<double>(before.answers.size());
 }
 
-double LossInPoints(const Measured& before, const Measured& after) {
+double PointsLost(const Measured& before, const Measured& after) {
   if (before.metric.name == "equal_answers") return 100 * (1 - EqualShare(before, after));
   if (before.metric.name == "cosine") {
     double sum = 0;

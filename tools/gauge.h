@@ -28,7 +28,7 @@ struct Measured {
 // for metrics that are better when smaller, the increase in percent. Of texts: 100 times the share
 // of different answers or, for models that do not classify, 100 times (1 - the mean cosine). Both
 // must come from one gauge.
-double LossInPoints(const Measured& before, const Measured& after);
+double PointsLost(const Measured& before, const Measured& after);
 // Returns the share of equal answers; NaN if there are none.
 double EqualShare(const Measured& before, const Measured& after);
 

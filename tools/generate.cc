@@ -76,8 +76,12 @@ class Prompts {
   absl::Status WriteWrong(const Record& record, const absl::Status& wrong, LineWriter& writer) {
     ++failed_;
     const std::string message(wrong.message());
-    if (options_.output == "jsonl")
-      return writer.Write(JsonWithId(record, {{"line", record.line}, {"error", message}}));
+    if (options_.output == "jsonl") {
+      OrderedJson answer = OrderedJson::object();
+      if (record.line > 0) answer["line"] = record.line;
+      answer["error"] = message;
+      return writer.Write(JsonWithId(record, answer));
+    }
     std::fprintf(stderr, "cloze: %s\n", message.c_str());
     return streams_ ? WriteStdout("\n") : writer.Write("");
   }
@@ -141,6 +145,11 @@ absl::Status Generate(GenerateCommandOptions options) {
   generate.seed = static_cast<uint64_t>(options.seed);
   generate.end_token = options.end_token;
   generate.stop_flag = StopOnSignals();
+  if (const std::string format = FormatByExtension(options.infer.out);
+      format == "csv" || format == "tsv" || (format == "jsonl" && options.output != "jsonl"))
+    return UsageError(absl::StrCat("--out ", Quote(options.infer.out), ": expected ",
+        format == "jsonl" ? "--output-format jsonl with this name"
+                          : "another name (generate does not write tables)"));
   if (!options.prompts.empty() &&
       (options.infer.input.path != "-" || !options.infer.input.format.empty()))
     return Error(Exit::kUsage, "--input and --input-format are not for prompts as arguments");
@@ -158,12 +167,11 @@ absl::Status Generate(GenerateCommandOptions options) {
     }
     auto reader = InputReader::Open(options.infer.input);
     if (!reader.ok()) return reader.status();
-    return ForEachRecords(*reader, writer,
+    return ForEachBatch(*reader, writer,
         [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
   }));
-  if (prompts.failed() == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(options.infer.input.path), ": ",
-      Counted(prompts.failed(), "invalid line"));
+  return InvalidLines(options.prompts.empty() ? QuoteInput(options.infer.input.path) : "arguments",
+      prompts.failed());
 }
 
 void DeclareChoice(Command& command, GenerateOptions* options) {

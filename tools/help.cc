@@ -22,7 +22,7 @@ struct ManualOptions {
 
 // --- Reading the declarations.
 
-// Commands without options of their own are in the manual of the command above.
+// Returns the subcommands of `app`.
 std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }

@@ -19,10 +19,7 @@ constexpr size_t kMostAdapters = 32;  // for which records are read at once
 absl::Status ReportProblems(
     const Predictor& predictor, const std::string& source, int64_t unplaced = 0) {
   ReportCut(predictor.cut());
-  const int64_t wrong = predictor.failed() + unplaced;
-  if (wrong == 0) return absl::OkStatus();
-  return Error(
-      Exit::kData, source, ": ", Counted(wrong, "invalid line"), " (see \"error\" in the answers)");
+  return InvalidLines(source, predictor.failed() + unplaced, kSeeErrors);
 }
 
 AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
@@ -30,6 +27,11 @@ AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
 }
 
 }  // namespace
+
+absl::Status InvalidLines(const std::string& source, int64_t count, absl::string_view hint) {
+  if (count == 0) return absl::OkStatus();
+  return Error(Exit::kData, source, ": ", Counted(count, "invalid line"), hint);
+}
 
 void AddInferOptions(Command& command, InferOptions* options, bool input) {
   command.Add("--model", &options->model,
@@ -102,8 +104,7 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
   std::string help =
       "csv, tsv, jsonl: rows of the input, with all columns, and the answer in new columns; "
       "a new column gets the prefix \"predicted_\" if the input has one of its name. Default: by "
-      "the "
-      "name of --out (.csv, .tsv); else only the answers, as JSON lines.";
+      "the name of --out (.csv, .tsv); else only the answers, as JSON lines.";
   if (std::find(choices.begin(), choices.end(), "text") != choices.end())
     help += " text, ids: the format of the input, as in older versions (prefer --input-format).";
   command.Add("--format", &options->format, help, {.choices = std::move(choices)});
@@ -198,7 +199,7 @@ absl::Status ForEachAdapter(
   return absl::OkStatus();
 }
 
-absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
+absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f) {
   std::vector<Record> records;
   while (true) {
@@ -207,6 +208,7 @@ absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const absl::Status status = f(records);
     RETURN_IF_ERROR(writer.Flush());
     RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR(CheckSignals());
   }
 }
 
@@ -223,7 +225,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   int64_t unplaced = 0;
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
     AnswerWriter answers = WriterOf(options, &writer);
-    RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
+    RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
         if (ExitOf(status) != Exit::kData) return status;
@@ -253,6 +255,9 @@ void ReportCut(const CutCounts& cut) {
     std::fprintf(stderr,
         "cloze: longer than the model's %lld tokens: %s, read in several windows\n",
         (long long)cut.max_tokens, Counted(cut.windows, "text").c_str());
+  if (cut.questions > 0)
+    std::fprintf(stderr, "cloze: longer than longest_question: %s, cut off\n",
+        Counted(cut.questions, "question").c_str());
   if (cut.words > 0)
     std::fprintf(stderr, "cloze: longer than the model reads at once: %s, cut off\n",
         Counted(cut.words, "word").c_str());

@@ -49,6 +49,10 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
 // Adds --viterbi and --no-viterbi.
 void AddViterbi(Command& command, std::optional<bool>* viterbi);
 
+inline constexpr char kSeeErrors[] = " (see \"error\" in the answers)";
+// Returns kData that names the number of invalid lines of `source`; OK for 0. `hint` follows.
+absl::Status InvalidLines(const std::string& source, int64_t count, absl::string_view hint = "");
+
 // The adapters that --adapter names: NAME=DIR, or a folder, whose name may have a = after a /.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
@@ -73,7 +77,7 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
 
 // Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.
-absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
+absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
 // Calls f(begin, end) for consecutive records [begin, end) that name the same adapter, at most

@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-// The members of a line of JSON. Each of the first three pairs has two spellings.
+// The members of a line of JSON. The first six are three members with two spellings each.
 enum Name { kText, kTextA, kPair, kTextB, kWords, kTokens, kIds, kTypes, kId, kAdapter };
 
 absl::Status Expected(absl::string_view name, absl::string_view what) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/text.h"
 #include "core/text/files/word_vectors.h"

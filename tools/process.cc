@@ -110,6 +110,7 @@ absl::Status WriteOutput(
     return status;
   }
   RETURN_IF_ERROR(CheckOutput(out, force));
+  StopOnSignals();  // removes the temporary file
   const auto create = [&](const std::string& temporary) {
     return CreateFile(temporary, [&](const Fd& fd) {
       LineWriter writer(&fd, out);
@@ -127,6 +128,10 @@ const std::atomic<bool>* StopOnSignals() {
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     std::signal(SIGHUP, OnSignal);
   return &stop;
+}
+
+absl::Status CheckSignals() {
+  return stop ? Error(Exit::kInterrupted, "stopped; nothing is written") : absl::OkStatus();
 }
 
 absl::StatusOr<TemporaryFolder> TemporaryFolder::Create() {

@@ -49,12 +49,15 @@ absl::Status CheckCanCreate(std::string folder);
 // Says, after writing a model that was made from the one in `folder`, that its modules.json (of
 // sentence-transformers) was not copied.
 void NoteModules(const std::string& folder);
-// Returns kCannotCreate if `out` exists and is not a file that `force` replaces.
+// Returns kCannotCreate if the folder of `out` does not exist, or if `out` exists and is not a file
+// that `force` replaces.
 absl::Status CheckOutput(const std::string& out, bool force);
 
 // Returns a flag that the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP sets. The second signal ends the
 // process at once with 128 + its number. SIGHUP stays ignored if it was (nohup).
 const std::atomic<bool>* StopOnSignals();
+// kInterrupted if that flag is set.
+absl::Status CheckSignals();
 
 // A temporary folder, which the destructor deletes.
 class TemporaryFolder {

@@ -72,7 +72,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
     SetValues(own, wanted, session.config(), &params);
     session.UseInt8(wanted);
     ASSIGN_OR_RETURN(const Measured after, gauge.Measure(session));
-    return LossInPoints(before, after);
+    return PointsLost(before, after);
   };
   const int count = static_cast<int>(plan.blocks.size());
   for (int i = 0; i < count; ++i) {
@@ -144,7 +144,7 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(const auto written, Session::Open(folder.path(), DType::kF32));
   written->UseInt8();
   ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
-  const double loss = LossInPoints(before, after);
+  const double loss = PointsLost(before, after);
   const bool labelled = !options.gauge.data.empty();
   const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric.name},
       {"before", before.value}, {"after", labelled ? after.value : 1 - loss / 100},
@@ -178,8 +178,7 @@ void AddQuantize(Command& app) {
     command.Add("--max-loss", &options.max_loss,
         "Largest allowed drop of the metric in points: from 0.91 to 0.90 is 1 point (of metrics "
         "where lower is better, the rise in percent). Blocks stay in floating point as needed; "
-        "exit code 77 if that does not "
-        "suffice.",
+        "exit code 77 if that does not suffice.",
         {.max = 100});
     command.Add("--out", &options.out, "Folder to write; must not exist.", {.required = true});
   };

@@ -25,7 +25,7 @@ absl::Status OverrideReading(const std::vector<std::string>& overrides, DataSpec
     if (!absl::c_linear_search(kFields, field))
       return UsageError(
           absl::StrCat("--set ", Quote(field), ": expected delimiter, encoding or header"));
-    RETURN_IF_ERROR(ApplyOverride(&loaded, absl::StrCat("validation.", assignment)));
+    RETURN_IF_ERROR(ApplyOverride(&loaded, assignment, "--set", "validation."));
   }
   RETURN_IF_ERROR(VerifyValues(loaded));
   *data = loaded.spec.validation();

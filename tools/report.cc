@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -238,7 +239,9 @@ absl::StatusOr<std::vector<std::string>> RunsIn(const std::string& path) {
 // True if `path` is a file that begins as a report does.
 bool IsHtml(const std::string& path) {
   std::string start(9, '\0');
-  return std::ifstream(path).read(start.data(), start.size()) && start == "<!DOCTYPE";
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) &&
+         std::ifstream(path).read(start.data(), start.size()) && start == "<!DOCTYPE";
 }
 
 absl::Status Report(const ReportOptions& options) {
@@ -281,8 +284,7 @@ void AddReport(Command& app) {
       "report",
       "Write one HTML page about runs: metrics, curves, labels, confusion, calibration, the most "
       "confident errors, data, machine and spec. The page loads nothing and has no scripts. It can "
-      "be "
-      "written at any time, even during a run.",
+      "be written at any time, even during a run.",
       "  cloze report runs/sst2\n"
       "  cloze report runs/a runs/b --out compare.html",
       [](Command& command, ReportOptions& options) {

@@ -84,7 +84,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
       }));
       return encoded.end;
     };
-    RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
+    RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
     return answers.Finish(reader.columns());
   };
   RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
@@ -105,8 +105,11 @@ absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
   const std::string& out = options.infer.out;
   if (!out.empty() && out != "-") RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
-  DataSpec data;
-  RETURN_IF_ERROR(OverrideReading(options.infer.input.reading, &data));
+  DataSpec data;  // written as the data of the run, with the fields of pairs
+  const DataSpec& run = options.infer.input.data;
+  data.set_delimiter(run.delimiter());
+  data.set_encoding(run.encoding());
+  data.set_header(run.header());
   ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by, data));
   ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(""));
   scorer.options.adapter = scorer.session->PassAdapter(adapter);
@@ -180,9 +183,7 @@ void AddScore(Command& app) {
         "input, or files named .csv or .tsv. Prints the share of pairs whose good text has the "
         "higher score.");
     command.Add("--by", &options.by,
-        "With --pairs: also print the share for each value of this "
-        "field.",
-        {.type = "FIELD"});
+        "With --pairs: also print the share for each value of this field.", {.type = "FIELD"});
   };
   app.AddCommand<ScoreCommandOptions>("score",
       "Print the pseudo-log-likelihood of texts under a masked language model: the sum of "

@@ -97,7 +97,13 @@ DataSpec ConllData(
 absl::Status SetFormats(InferOptions* options) {
   InputOptions& input = options->input;
   std::string& format = options->format;
-  if (format == "text" || format == "ids") input.format = std::exchange(format, "");
+  if (format == "text" || format == "ids") {
+    if (!input.format.empty() && input.format != format)
+      return UsageError(
+          "--format: text and ids are formats of the input, as --input-format is: "
+          "expected one of both");
+    input.format = std::exchange(format, "");
+  }
   const std::string extension = FormatByExtension(input.path);
   const bool conll = format == "conll" || format == "conllu";
   if (input.format.empty())

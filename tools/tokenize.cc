@@ -80,7 +80,7 @@ absl::Status Tokenize(TokenizeOptions options) {
   RETURN_IF_ERROR(CheckPairs(options.input));
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;
-  return ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
+  return ForEachBatch(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
     std::vector<std::string> lines(records.size());
     ParallelFor(records.size(), [&](int64_t i) { lines[i] = Process(*tokenizer, records[i]); });
     for (const std::string& line : lines) RETURN_IF_ERROR(writer.Write(line));

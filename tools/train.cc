@@ -298,8 +298,7 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
 void AddPretrain(Command& app) {
   AddTrain(app, "pretrain",
       "Pretrain a model on unlabelled text (masked or causal language modelling). Resumes from the "
-      "newest "
-      "checkpoint of the run directory, if there is one.",
+      "newest checkpoint of the run directory, if there is one.",
       "tools/specs/pretrain_mini.textproto --set train.files=data/sentences.txt", true);
 }
 

@@ -12,7 +12,8 @@ std::string Line(const Verdict& verdict) {
   if (verdict.manifest) line["step"] = verdict.step;
   if (verdict.status.ok()) {
     line["numbers"] = verdict.numbers;
-    line["samples_differ_by"] = verdict.difference;
+    line["samples_differ_by"] =
+        verdict.difference.has_value() ? OrderedJson(*verdict.difference) : OrderedJson();
     if (!verdict.manifest)
       line["warning"] = "no MANIFEST: the files cannot be compared with what was written";
   } else {
@@ -46,9 +47,8 @@ void AddVerify(Command& app) {
   app.AddCommand<VerifyOptions>(
       "verify",
       "Check the model and all checkpoints of a run, and of the runs of a sweep or of `repeat`, "
-      "for "
-      "damage. Compares sizes and hashes of all "
-      "files, checks that all weights and moments are finite, and that the stored sample inputs "
+      "for damage. Compares sizes and hashes of all files, checks that all weights and moments are "
+      "finite, and that the stored sample inputs "
       "still give the stored outputs. Prints one JSON line per folder. Exit codes: 0 all sound, 66 "
       "nothing found, 74 unreadable, 76 damaged.",
       "  cloze verify runs/sst2\n"

@@ -81,7 +81,7 @@ absl::Status Vocab(VocabCommandOptions options) {
   options.vocab.normalizer.strip_accents =
       options.strip_accents.value_or(options.vocab.normalizer.lowercase);
   if (options.out.empty()) return UsageError("--out: expected a folder");
-  if (PathExists(JoinPath(options.out, "config.json")) && !options.force)
+  if (PathExists(JoinPath(options.out, "config.json")))
     return Error(Exit::kCannotCreate, QuotePath(options.out),
         ": holds a model, which has a vocabulary (choose another --out)");
   return TrainAndSave(options);
@@ -99,8 +99,7 @@ void AddVocab(Command& app) {
         {.required = true, .type = "FOLDER"});
     command.Add("--kind", &options.kind,
         "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens. "
-        "unigram: as "
-        "in XLM-R, also for languages without blanks between words.",
+        "unigram: as in XLM-R, also for languages without blanks between words.",
         {.choices = {"wordpiece", "bpe", "unigram"}});
     command.Add("--size", &options.vocab.size,
         "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});

@@ -45,7 +45,7 @@ same apart 00000012
 timeout 60 $mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
 cmp one.json three.json || fail "evaluation differs"
 
-# Rank 0 may tokenise for longer than the timeout, but not be silent: then rank 1 ends the job.
+# Rank 0 may tokenize for longer than the timeout, but not be silent: then rank 1 ends the job.
 for i in $(seq 80); do cat text.txt; done > long.txt
 long="pretrain lm.textproto --set train.files=long.txt --set schedule.steps=1 --set distributed.timeout_seconds=1"
 run=patient

@@ -58,9 +58,9 @@ for _ in $(seq 2000); do cat "$WORK/text.txt"; done > "$WORK/long.txt"
 "$CLOZE" pretrain "$WORK/long.textproto" >> out 2>> err & pid=$!
 until_ok compgen -G 'run/cache/*.tmp-*/tokens'
 kill -TERM $pid
-ends_with 75 "SIGTERM while tokenising"
-[ ! -e run ] || fail "SIGTERM while tokenising left $(find run)"
-ok "SIGTERM while tokenising ends with 75 and leaves nothing"
+ends_with 75 "SIGTERM while tokenizing"
+[ ! -e run ] || fail "SIGTERM while tokenizing left $(find run)"
+ok "SIGTERM while tokenizing ends with 75 and leaves nothing"
 
 fresh
 sed -e 's,text.txt" max_examples: 40,long.txt" max_examples: 100000,' -e 's/every_steps: 6/every_steps: 3/' "$WORK/pretrain.textproto" > "$WORK/eval.textproto"

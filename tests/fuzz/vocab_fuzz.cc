@@ -1,4 +1,4 @@
-// A vocab.txt or, if it starts with '{', a tokenizer.json: what is accepted tokenises, and is the
+// A vocab.txt or, if it starts with '{', a tokenizer.json: what is accepted tokenizes, and is the
 // same when it is written and read again. With 't' in front: a text to learn one from; with 'u', by
 // Unigram.
 #include "core/text/files/tokenizer_files.h"

@@ -263,7 +263,7 @@ std::vector<Case> ModelCases() {
       vocab("blank_line", special + "\na\n", {"v.txt:4: blank"}),
       vocab("megabyte_token", special + std::string(1 << 20, 'x') + "\n", {"v.txt:4: token of"}),
       vocab("not_utf8", special + "\xFF\n", {"v.txt:4: token \\xFF is not UTF-8"}),
-      vocab("gzip", "\x1F\x8B\x08", {"v.txt: gzip data: end after 3 bytes"}),
+      vocab("gzip", "\x1F\x8B\x08", {"v.txt: gzip data: truncated after 3 bytes"}),
       Case{"I11_no_mask",
           {{"s.textproto", Mlm("d.txt")}, {"vocab.txt", special + "a\n"}, {"d.txt", "a a a\n"}},
           kPretrain, 78, {"s.textproto:1:9: model.tokenizer", "no <mask>"}},
@@ -301,7 +301,7 @@ std::vector<Case> ModelCases() {
               "{\"peft_type\": \"LORA\", \"r\": 1, \"lora_alpha\": 1, \"base_model_name_or_path\": "
               "\"" +
                   kLong + "\"}"}},
-          "encode --model m --out o", 66, {"its base xxx", "xxx... is not there, seen from its"}},
+          "encode --model m --out o", 66, {"its base xxx", "xxx... does not exist relative to its"}},
       Case{"long_adapter_type", {{"m/adapter_config.json", "{\"peft_type\": \"" + kLong + "\"}"}},
           "encode --model m --out o", 76, {"peft_type: \"xxx", "xxx...: expected"}},
       Case{"many_tensors_missing",

@@ -47,6 +47,21 @@ TEST(DataCheck, CountsAndWarns) {
   EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
 }
 
+TEST(DataCheck, CountsTheWordsOfAllWindows) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  std::ofstream train(folder + "/train.conll");
+  for (int i = 0; i < 40; ++i) train << (i < 4 ? "a A\n" : "b B\n");
+  train.close();
+  std::ofstream(folder + "/s.textproto")
+      << "model { tokenizer: '" << folder << "/vocab.txt' encoder { preset: TINY } } "
+      << "token_tagging { max_tokens: 16 } output { directory: 'run' } train { files: '" << folder
+      << "/train.conll' format: CONLL }";
+  const RunResult result = RunCloze("data check " + folder + "/s.textproto");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["train"]["classes"], json({{"A", 4}, {"B", 36}}));
+}
+
 TEST(DataCheck, WindowsAndWeightsAreNoWarnings) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";

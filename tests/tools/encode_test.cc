@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/run.h"
@@ -70,7 +71,7 @@ TEST_F(SentenceFolderTest, ItsLengthHolds) {
   Write("tokenizer_config.json", R"({"model_max_length": 1e30})");
   EXPECT_EQ(Encode("").exit, 0);
   Write("tokenizer_config.json", R"({"model_max_length": 4})");
-  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens, the model takes 1 to 4"));
+  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens: expected 1 to 4"));
   Write("sentence_bert_config.json", R"({"max_seq_length": 5, "do_lower_case": false})");
   EXPECT_EQ(Encode("").exit, 0);
   EXPECT_EQ(Encode("", model_ + "/v.safetensors").exit, 0) << "hidden states of tokens";
@@ -78,7 +79,7 @@ TEST_F(SentenceFolderTest, ItsLengthHolds) {
 
 TEST_F(SentenceFolderTest, OlderNamesOfItsSettingsAreRead) {
   Write("sentence_roberta_config.json", R"({"max_seq_length": 4})");
-  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens, the model takes 1 to 4"));
+  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens: expected 1 to 4"));
 }
 
 // With one token for each byte, a blank at an end would be a token.
@@ -108,6 +109,12 @@ TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   ExpectError(65, "type: expected a string");
   Write("modules.json", "[");
   ExpectError(65, "modules.json:1");
+  Write("modules.json", "[], \"more\": {}");
+  ExpectError(65, "modules.json: expected a list of modules");
+  for (const char* path : {"/tmp", "..", "a/../../b"}) {
+    Write("modules.json", absl::StrCat("[{\"type\": \"Pooling\", \"path\": \"", path, "\"}]"));
+    ExpectError(65, "expected a folder inside this one");
+  }
   Modules({"Transformer", "Pooling"});
   Write("config_sentence_transformers.json", R"({"default_prompt_name": "query"})");
   ExpectError(76, "default_prompt_name: prompts are not supported");

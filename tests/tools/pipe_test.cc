@@ -53,6 +53,23 @@ class PipeTest : public testing::Test {
 };
 std::string* PipeTest::dir_ = nullptr;
 
+TEST_F(PipeTest, ASignalLeavesNoPartOfAFile) {
+  for (const std::string command : {"predict --model classifier", "tag --model tagger",
+           "encode --model classifier", "score --model mlm"}) {
+    const std::string out = command.substr(0, command.find(' ')) + ".out",
+                      final = out + (command[0] == 'e' ? ".npy" : ".jsonl"),
+                      until = "n=0; until ls " + final +
+                              ".tmp* 2>/dev/null || [ $n -ge 200 ]; do "
+                              "sleep 0.05; n=$((n + 1)); done; ";
+    const RunResult result = RunCloze(
+        command + " --out " + final + " <in >log 2>&1 & p=$!; " + until + "kill -TERM $p; wait $p",
+        "cd " + *dir_ + "; rm -f in; mkfifo in; exec 9<>in; echo a b >&9; ");
+    EXPECT_EQ(result.exit, 75) << command << result.out << result.err;
+    for (const auto& entry : std::filesystem::directory_iterator(*dir_))
+      EXPECT_THAT(entry.path().filename().string(), testing::Not(StartsWith(out)));
+  }
+}
+
 // Sends one line and expects one; then a line, blank lines and the beginning of the next line.
 void ExpectAnswers(const std::vector<std::string>& arguments, const std::string& line) {
   SCOPED_TRACE(arguments[0]);

@@ -69,7 +69,7 @@ TEST(SpecCommand, ChecksWhatTheSpecNames) {
                                     folder + "train.csv:1: label_field: no column \"label\""));
   EXPECT_THAT(wrong.err, HasSubstr(folder + "dev.csv:2: column 1: the quote opened here"));
   EXPECT_THAT(RunCloze("spec check --set evaluation.metric=acuracy " + spec).err,
-      HasSubstr("evaluation.metric: there is no metric \"acuracy\"; this task has accuracy, "));
+      HasSubstr("evaluation.metric: unknown metric \"acuracy\": expected one of accuracy, "));
   EXPECT_EQ(RunCloze("spec check --spec-only " + spec).exit, 0);
   const std::string set = " --set train.label_field=queue --set validation.files=" + folder +
                           "train.csv --set validation.label_field=queue "

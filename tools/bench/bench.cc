@@ -19,7 +19,7 @@ const std::map<std::string, Work>& Works() {
 
 absl::Status RunAll(const Options& options) {
   for (const std::string& work : options.works) {
-    ForgetPeak();
+    ResetPeakMemory();
     RETURN_IF_ERROR(Annotate(Works().at(work)(options), "bench ", work));
   }
   return absl::OkStatus();

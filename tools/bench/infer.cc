@@ -58,7 +58,7 @@ absl::Status Infer(const Options& o) {
       o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
   config.max_positions = std::max(config.max_positions, config.position_offset + seqs.back());
   for (const DType type : types) {
-    ForgetPeak();
+    ResetPeakMemory();
     Model model(config, false);
     model.Initialize(1);
     if (o.compute == "int8") model.UseInt8();

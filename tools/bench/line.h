@@ -25,9 +25,11 @@ class Line {
   Line& AddText(const std::string& name, const std::string& value);
   // Replaces the value of a field.
   Line& Set(const std::string& name, double value);
-  // Appends the times, tokens_per_s from `tokens` per step, and peak_rss_mb since ForgetPeak().
+  // Appends the times, tokens_per_s from `tokens` per step, and peak_rss_mb since
+  // ResetPeakMemory().
   Line& AddTiming(const Timing& timing, double tokens);
-  // Appends gflops, from `flop` per step, and their share of MatmulPeak().
+  // Appends gflops_useful, from `flop` per step of `ms` milliseconds, and share_of_peak, relative
+  // to MatmulPeak().
   Line& AddFlop(double flop, double ms, DType type);
   absl::Status Write() const;
 

@@ -17,7 +17,8 @@ namespace {
 absl::StatusOr<ModelConfig> SizesOf(const std::string& encoder) {
   EncoderSpec spec;
   if (EncoderSpec::Preset preset;
-      EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(encoder), &preset)) {
+      EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(encoder), &preset) &&
+      preset != EncoderSpec::CUSTOM) {
     spec.set_preset(preset);
     return ConfigFromSpec(spec);
   }

@@ -75,7 +75,7 @@ absl::Status Start(const Options& o) {
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "text"), absl::StrCat(kSentence, "\n")));
   absl::Status status;
   double megabytes = 0;
-  ForgetPeak();  // a child inherits the peak
+  ResetPeakMemory();  // a child inherits the peak
   const auto once = [&](int) {
     const absl::StatusOr<double> peak = Predict(folder.path(), o.compute);
     status.Update(peak.status());

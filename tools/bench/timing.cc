@@ -83,7 +83,7 @@ Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double
   }
 }
 
-void ForgetPeak() {
+void ResetPeakMemory() {
   ::malloc_trim(0);
   if (std::FILE* file = std::fopen("/proc/self/clear_refs", "we")) {
     std::fputs("5", file);

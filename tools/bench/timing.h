@@ -26,7 +26,7 @@ struct Timing {
 Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double budget = 20);
 
 // Resets the peak memory of this process.
-void ForgetPeak();
+void ResetPeakMemory();
 
 }  // namespace cloze::bench
 
