@@ -73,9 +73,10 @@ class LanguageModelEvaluation : public Evaluation {
  public:
   LanguageModelEvaluation(const Task& task, const Model& model, const DataStats& stats)
       : task_(task), head_(model.head()) {
-    // Of a decoder, the loss covers all tokens but the first one of each sequence.
+    // A decoder predicts all tokens but the first one of each document.
     const bool causal = task.head() == HeadKind::kCausalLm;
-    metric_.AddText(causal ? stats.tokens - stats.examples : stats.text_tokens, stats.bytes);
+    const int64_t documents = stats.documents - stats.empty_documents;
+    metric_.AddText(causal ? stats.tokens - documents : stats.text_tokens, stats.bytes);
   }
   Output Compute(const Pass& pass, ConstMat hidden) const override {
     return {.sum = HeadLoss(task_, head_, pass, hidden, 0, {}),

@@ -129,8 +129,8 @@ class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
   void Add(double loss_sum, int64_t correct, int64_t count);
-  // Adds the number of predicted tokens (masked_lm: tokens that are not special) and bytes of a
-  // text.
+  // Adds the numbers of tokens and bytes of a text. masked_lm: of tokens that are not special;
+  // decoders: of those that can be predicted.
   void AddText(int64_t tokens, int64_t bytes);
   MetricResults Results() const;
 

@@ -1,7 +1,9 @@
 // Whole training runs: they learn, resume with the same bits, and stop cleanly.
 
+#include <cmath>
 #include <filesystem>
 
+#include "absl/algorithm/container.h"
 #include "core/base/threads.h"
 #include "encoder/folder/model_folder.h"
 #include "tests/tasks/training/trainer_fixture.h"
@@ -257,6 +259,23 @@ TEST_F(TrainerTest, TheFolderNamesTheColumnsOfPairs) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->task_fields["text_field"], "q");
   EXPECT_EQ(config->task_fields["text_pair_field"], "text");
+}
+
+TEST_F(TrainerTest, BitsPerByteOfADecoderCountTheEndsOfTexts) {
+  LoadedSpec spec = Spec(
+      NewEncoder("architecture: GPT2") + " causal_lm { max_tokens: 32 }", "text.txt", "decoder", 4);
+  spec.spec.mutable_validation()->add_files(Path("text.txt"));
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const auto& tables = summary->best.tables;
+  const auto predicted =
+      absl::c_find_if(tables, [](const auto& table) { return table.first == "predicted_tokens"; });
+  ASSERT_NE(predicted, tables.end());
+  const std::string texts[] = {
+      "the cat sat on the mat , the cat sat .", "a dog ran to a big red box . a dog ."};
+  const double bytes = 30.0 * (texts[0].size() + texts[1].size()),
+               nats = *summary->best.Value("loss") * std::stod(predicted->second);
+  EXPECT_NEAR(*summary->best.Value("bits_per_byte"), nats / std::log(2.0) / bytes, 1e-9);
 }
 
 TEST_F(TrainerTest, AForkTrainsNoAdapterOfAnotherBase) {
