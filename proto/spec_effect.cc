@@ -33,8 +33,8 @@ std::vector<std::string> FieldsWithoutEffect(const TaskSpec& spec) {
   add(spec.schedule().decay_share() != usual.schedule().decay_share(),
       spec.schedule().shape() == ScheduleSpec::TRAPEZOID, "schedule.decay_share",
       "schedule.shape is not TRAPEZOID");
-  add(!spec.evaluation().metric().empty(), spec.validation().files_size() > 0,
-      "evaluation.metric", "there is no validation data");
+  add(!spec.evaluation().metric().empty(), spec.validation().files_size() > 0, "evaluation.metric",
+      "there is no validation data");
   return warnings;
 }
 

@@ -301,7 +301,8 @@ std::vector<Case> ModelCases() {
               "{\"peft_type\": \"LORA\", \"r\": 1, \"lora_alpha\": 1, \"base_model_name_or_path\": "
               "\"" +
                   kLong + "\"}"}},
-          "encode --model m --out o", 66, {"its base xxx", "xxx... does not exist relative to its"}},
+          "encode --model m --out o", 66,
+          {"its base xxx", "xxx... does not exist relative to its"}},
       Case{"long_adapter_type", {{"m/adapter_config.json", "{\"peft_type\": \"" + kLong + "\"}"}},
           "encode --model m --out o", 76, {"peft_type: \"xxx", "xxx...: expected"}},
       Case{"many_tensors_missing",
