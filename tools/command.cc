@@ -244,6 +244,13 @@ std::shared_ptr<CLI::App> DeclareAll() {
   return app;
 }
 
+std::vector<std::string> CommandsForRanks() {
+  CLI::App app(kDescription, "cloze");
+  CommandLine line;
+  Declare(&app, &line);
+  return line.for_ranks;
+}
+
 absl::string_view Version() { return CLOZE_VERSION; }
 
 void AddVersion(Command& app) {
@@ -274,7 +281,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words) {
     return ParseFailure(app, error.what());
   }
   if (!line.run) return ParseFailure(app, "a command is required");
-  if (!app.get_subcommands().empty()) line.command = app.get_subcommands().front()->get_name();
   return line;
 }
 

@@ -122,3 +122,5 @@ grep -q 'rank 1 on .*: the spec: "seed: 2": expected "seed: 1" as on rank 0' err
 [ ! -e $run ] || fail "a refused run left a folder"
 $mpirun -n 2 "$mpi_program" vocab > out 2> err < /dev/null && fail "vocab is accepted"
 grep -q 'expected pretrain, finetune or evaluate' err || fail "$(cat err)"
+$mpirun -n 2 "$mpi_program" --threads 1 pretrain --plan > out 2> err < /dev/null && fail "no spec is accepted"
+grep -q 'cloze pretrain: spec is required' err || fail "$(cat err)"
