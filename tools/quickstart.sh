@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# quickstart.sh [TEXT...]: trains, in about ten minutes and from nothing, an encoder that fills blanks, a
+# quickstart.sh [TEXT...]: trains, in ten to twenty minutes and from nothing, an encoder that fills blanks, a
 # classifier and a tagger.
 #
 # Without arguments it learns from WordNet (Debian package wordnet-base): definitions and example sentences
