@@ -1,5 +1,6 @@
 // Extractive question answering: the span of a context that answers a question (SQuAD).
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/profile.h"
 #include "tasks/answer_spans.h"
@@ -133,7 +134,7 @@ class QuestionAnswering : public Task {
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
       int64_t done = 0, total = 0;
       for (const Question& q : questions) total += q.context.size();
-      int64_t in_windows = 0;
+      std::atomic<int64_t> in_windows = 0;  // threads encode
       auto next = questions.begin();
       const auto read = [&](const Question** question, int64_t* bytes) -> absl::StatusOr<bool> {
         if (next == questions.end()) return false;
