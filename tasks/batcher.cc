@@ -39,14 +39,16 @@ int64_t Batcher::IndexOf(int64_t number) const {
   return PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch));
 }
 
+double Batcher::Share(double done) const {
+  return Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
+}
+
 int64_t Batcher::MostExamples(double done) const {
-  const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
-  return std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
+  return std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * Share(done)));
 }
 
 int64_t Batcher::MostTokens(double done) const {
-  return static_cast<int64_t>(
-      spec_.tokens() * Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done));
+  return static_cast<int64_t>(spec_.tokens() * Share(done));
 }
 
 absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
@@ -76,7 +78,7 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
 }
 
 double Batcher::LaterBatches(double done) const {
-  const double warmup = spec_.warmup_share(), share = Grow(spec_.warmup_from(), 1, warmup, done);
+  const double warmup = spec_.warmup_share(), share = Share(done);
   if (done >= warmup) return 1;
   return ((warmup - done) * (share + 1) / 2 + 1 - warmup) / (1 - done) / share;
 }

@@ -46,6 +46,8 @@ class Batcher {
   // Returns the mean number of examples in the batches when `done` of the run is done; for batches
   // of tokens, of those that the first `sample` examples fill.
   absl::StatusOr<double> MeanExamples(double done, int64_t sample) const;
+  // Returns the size of a batch, relative to full size.
+  double Share(double done) const;
   int64_t MostExamples(double done) const;
   int64_t MostTokens(double done) const;
 
