@@ -141,12 +141,13 @@ absl::Status AddFurtherTokens(
     for (const Json& token : config == nullptr ? Json() : config->Get(field)) {
       const Json& content = token.is_string() ? token : JsonMember(token, "content");
       if (!content.is_string() || known.contains(content.get<std::string>())) continue;
+      const auto text = content.get<std::string>();
       const bool listed =
-          absl::c_any_of(further, [&](const auto& f) { return f.second.content == content; });
+          absl::c_any_of(further, [&](const auto& f) { return f.second.content == text; });
       if (listed) continue;
-      const auto found = absl::c_find(data->tokens, content.get<std::string>());
+      const auto found = absl::c_find(data->tokens, text);
       further[found == data->tokens.end() ? next++ : found - data->tokens.begin()] = {
-          .content = content.get<std::string>(), .special = true};
+          .content = text, .special = true};
     }
   }
   for (const auto& [id, added] : further) {
