@@ -1,4 +1,5 @@
-# Sourced by distributions.sh and packages.sh: fresh trees of Debian. Uses $here (the checkout), $root, $keep, $minutes.
+# Sourced by distributions.sh, packages.sh and other_debian.sh: trees of Debian. Uses $here (the checkout), $root, $keep,
+# $minutes.
 # Exits with 77 if this machine cannot make trees.
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "needs root"
@@ -17,11 +18,25 @@ make_root() {
   trap 'exit 130' INT TERM
 }
 
-# Makes a tree with the checkout in /cloze. Arguments: name of the distribution, folder.
-make_tree() {
+# Makes a tree. Arguments: name of the distribution, folder.
+make_base() {
   timeout --foreground -k 10 30m debootstrap --variant=minbase --include=ca-certificates "$1" "$2" "$mirror" || return 1
   apt-config dump | grep -E '^Acquire::(Check-|Retries|https?::)' > "$2/etc/apt/apt.conf.d/90machine"
-  git clone --quiet "$here" "$2/cloze"
+}
+
+# Makes a tree with the checkout in /cloze. Arguments: name of the distribution, folder.
+make_tree() {
+  make_base "$1" "$2" && git clone --quiet "$here" "$2/cloze"
+}
+
+# True if the mirror offers a distribution. Argument: its name.
+mirror_answers() {
+  local file
+  file=$(mktemp -u) || return 1
+  timeout 60 /usr/lib/apt/apt-helper download-file "${mirror%/}/dists/$1/Release" "$file" > /dev/null 2>&1
+  local status=$?
+  rm -f "$file"
+  return $status
 }
 
 # Runs a command in /cloze of a tree, with its own pseudo-terminals and /sys, without which MPI's UCX writes errors to

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds, and runs every test: the tests of what ships and of numerical code
 # in a Release build, numerical code again and everything else with AddressSanitizer and UBSan
-# (tests/CMakeLists.txt says which). The build with sanitizers is clang's where clang is complete. The last
-# line is "N passed, N failed" over both builds; the exit status is 0 if none failed.
+# (tests/CMakeLists.txt says which). The build with sanitizers is clang's where clang is complete. Arguments: more
+# scripts, each of which counts as one test. The last line is "N passed, N failed" over all; the exit status is 0
+# if none failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -85,4 +86,14 @@ if echo 'int main() {}' | clang++ -fopenmp=libomp -fsanitize=address,undefined -
   export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.txt:print_suppressions=0}
 fi
 run asan build-asan checked_tests shipped
+
+for script in "$@"; do
+  echo "== $script"
+  "$script"
+  case $? in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+  esac
+done
 finish
