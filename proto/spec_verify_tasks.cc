@@ -2,7 +2,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
+#include "core/base/decimal.h"
 #include "proto/spec.h"
 #include "proto/spec_errors.h"
 
@@ -157,7 +157,7 @@ std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string&
   const size_t equals = text.rfind('=');
   float weight = 0;
   if (equals == std::string::npos || equals == 0 ||
-      !absl::SimpleAtof(text.substr(equals + 1), &weight) || !(weight >= 0 && weight <= 1e6))
+      !ParseDecimal(text.substr(equals + 1), &weight) || !(weight >= 0 && weight <= 1e6))
     return std::nullopt;
   return std::pair(text.substr(0, equals), weight);
 }

@@ -1,11 +1,12 @@
 #include "tasks/labels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
@@ -49,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
     double value = 0;
-    if (!absl::SimpleAtod(label, &value) || !std::isfinite(value)) return labels;
+    if (!ParseDecimal(label, &value)) return labels;
     values[label] = value;
   }
   std::stable_sort(labels.begin(), labels.end(),
@@ -57,7 +58,38 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   return labels;
 }
 
+// Returns the number of values in `labels` if all are 0 or 1; else -1.
+int64_t CountBits(const std::vector<std::string>& labels) {
+  int64_t count = 0;
+  for (const std::string& label : labels) {
+    for (const absl::string_view value :
+        absl::StrSplit(label, absl::ByAnyChar(" \t,;|[](){}'\""), absl::SkipEmpty())) {
+      const bool number = (value[0] == '0' || value[0] == '1') &&
+                          (value.size() == 1 || value[1] == '.') &&
+                          value.find_first_not_of('0', 2) == absl::string_view::npos;
+      if (!number && !absl::EqualsIgnoreCase(value, "true") &&
+          !absl::EqualsIgnoreCase(value, "false"))
+        return -1;
+      ++count;
+    }
+  }
+  return count;
+}
+
 }  // namespace
+
+void LabelVectors::Add(const std::vector<std::string>& labels) {
+  const int64_t length = CountBits(labels);
+  if (texts_++ == 0) length_ = length;
+  if (length < 2 || length != length_) length_ = -1;
+}
+
+absl::Status LabelVectors::Check(absl::string_view where) const {
+  if (length_ < 2) return absl::OkStatus();
+  return Error(Exit::kData, where, ": label_field: each of ", Counted(texts_, "text"), " has ",
+      length_, " values 0 or 1: expected the names of its labels, such as [\"spam\", ",
+      "\"urgent\"] (write the names of the labels whose value is 1)");
+}
 
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(
     const DataSpec& data, const SequenceClassificationSpec& task, const std::atomic<bool>* stop) {
@@ -66,17 +98,22 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
   ASSIGN_OR_RETURN(
       TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
   std::set<std::string> labels;
+  LabelVectors vectors;
   TextExample example;
   int64_t examples = 0;
   while (true) {
     RETURN_IF_ERROR(CheckStopped(stop, "reading the labels"));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
-    if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2, examples);
+    if (!more) break;
     ++examples;
-    for (const std::string& label : several ? LabelsOf(example, task.label_separator())
-                                            : std::vector<std::string>{example.label})
+    const std::vector<std::string> names = several ? LabelsOf(example, task.label_separator())
+                                                   : std::vector<std::string>{example.label};
+    for (const std::string& label : names)
       RETURN_IF_ERROR(Collect(reader.Where(example.line), "label_field", label, &labels));
+    if (several) vectors.Add(names);
   }
+  RETURN_IF_ERROR(vectors.Check(QuoteInput(data.files(0))));
+  return Sorted(data, "label_field", labels, several ? 1 : 2, examples);
 }
 
 absl::StatusOr<std::vector<std::string>> LearnTags(
@@ -127,6 +164,54 @@ absl::StatusOr<int32_t> LabelIds::IdOf(const std::string& label, absl::string_vi
   return Error(Exit::kData, where(), ": ", field, ": unknown label \"", Quote(label),
       "\": expected ", ListNames(labels_),
       " (to learn another one, list all `labels` in the spec)");
+}
+
+absl::StatusOr<int32_t> FoundLabels::IdOf(const std::string& label, Where where) {
+  if (!evaluates_ || ids_.Has(label)) return ids_.IdOf(label, "label_field", where);
+  const auto [unseen, added] = unseen_.try_emplace(label, unseen_.size());
+  if (unseen->second < kMaxLabels) return static_cast<int32_t>(ids_.size()) + unseen->second;
+  return Error(Exit::kData, where(), ": label_field: more than ", kMaxLabels,
+      " labels that the model does not have (is it the right column?)");
+}
+
+absl::StatusOr<std::vector<float>> FoundLabels::ValuesOf(
+    const std::vector<std::string>& labels, Where where) {
+  vectors_.Add(labels);
+  std::vector<float> values(ids_.size() + evaluates_);
+  std::set<std::string> known;
+  std::string repeated;
+  for (const std::string& label : labels) {
+    if (!known.insert(label).second) repeated = label;
+    if (evaluates_ && !ids_.Has(label)) {
+      unseen_.try_emplace(label, unseen_.size());
+      values.back() = 1;
+      continue;
+    }
+    const absl::StatusOr<int32_t> id = ids_.IdOf(label, "label_field", where);
+    if (!id.ok()) RETURN_IF_ERROR(vectors_.Check(where()));
+    RETURN_IF_ERROR(id.status());
+    values[*id] = 1;
+  }
+  if (known.size() < labels.size() && repeating_++ == 0)
+    first_repeat_ = absl::StrCat(where(), " has \"", Quote(repeated), "\" twice");
+  return values;
+}
+
+absl::StatusOr<bool> FoundLabels::Finish(absl::string_view file) const {
+  if (!unseen_.empty()) RETURN_IF_ERROR(vectors_.Check(QuoteInput(file)));
+  return false;
+}
+
+std::vector<std::string> FoundLabels::Unseen() const {
+  std::vector<std::string> labels;
+  for (const auto& [label, number] : unseen_) labels.push_back(label);
+  return labels;
+}
+
+std::string FoundLabels::Repeats() const {
+  if (repeating_ == 0) return "";
+  return absl::StrCat(
+      Counted(repeating_, "text"), " with a label that is given twice: ", first_repeat_);
 }
 
 }  // namespace cloze

@@ -3,6 +3,8 @@
 #define CLOZE_TASKS_LABELS_H_
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +23,19 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
     const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(
     const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+
+// Notices labels that are vectors: a 0 or 1 for each label, "[1, 0, 1]", in place of names.
+class LabelVectors {
+ public:
+  // Adds the labels of a text.
+  void Add(const std::vector<std::string>& labels);
+  // kData, with the remedy, if there is a text and all of them have vectors of one length, at least
+  // 2. The values are 0 and 1, also as 0.0 and 1.0, true and false, strings, or parts of a string.
+  absl::Status Check(absl::string_view where) const;
+
+ private:
+  int64_t texts_ = 0, length_ = 0;  // length -1: some text has none, or another length
+};
 
 // Returns the labels of `folder` if its head is `head` and they cover the learned ones, so that a
 // classifier that is trained further keeps its ids; else the learned ones.
@@ -43,6 +58,35 @@ class LabelIds {
  private:
   std::vector<std::string> labels_;
   std::unordered_map<std::string, int32_t> ids_;
+};
+
+// Turns the labels of texts into targets, and keeps what they show. With `evaluates`, labels that
+// the model lacks are allowed.
+class FoundLabels {
+ public:
+  using Where = absl::FunctionRef<std::string()>;
+
+  // `ids` must outlive this.
+  FoundLabels(const LabelIds& ids, bool evaluates) : ids_(ids), evaluates_(evaluates) {}
+  // Returns the id of the only label of a text. Labels that the model lacks follow its own, in the
+  // order of the data, at most kMaxLabels.
+  absl::StatusOr<int32_t> IdOf(const std::string& label, Where where);
+  // Returns 1 or 0 for each label of the model and, with `evaluates`, for all others together.
+  absl::StatusOr<std::vector<float>> ValuesOf(const std::vector<std::string>& labels, Where where);
+  // Returns false after the last text; kData if the labels of MULTI_LABEL are LabelVectors.
+  absl::StatusOr<bool> Finish(absl::string_view file) const;
+  // Sorted labels that the model lacks.
+  std::vector<std::string> Unseen() const;
+  // Returns a warning about texts with a label that is given twice, or "".
+  std::string Repeats() const;
+
+ private:
+  const LabelIds& ids_;
+  const bool evaluates_;
+  std::map<std::string, int32_t> unseen_;  // numbered in the order of the data
+  LabelVectors vectors_;
+  int64_t repeating_ = 0;
+  std::string first_repeat_;
 };
 
 }  // namespace cloze

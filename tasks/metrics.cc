@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
@@ -22,8 +23,14 @@ std::string Dump(const OrderedJson& json) {
 
 double Ratio(double a, double b, double otherwise = kNaN) { return b == 0 ? otherwise : a / b; }
 
-// Pearson's correlation; NaN when either side is constant.
+bool IsConstant(const std::vector<double>& x) {
+  return std::adjacent_find(x.begin(), x.end(), std::not_equal_to<>()) == x.end();
+}
+
+// Pearson's correlation; NaN when either side is constant. The sums of squares do not tell: the
+// mean of 0.1, 0.1 and 0.1 is not 0.1.
 double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  if (IsConstant(x) || IsConstant(y)) return kNaN;
   const double n = x.size();
   const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n,
                mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
@@ -33,7 +40,7 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
     yy += (y[i] - mean_y) * (y[i] - mean_y);
     xy += (x[i] - mean_x) * (y[i] - mean_y);
   }
-  return Ratio(xy, std::sqrt(xx) * std::sqrt(yy));
+  return std::clamp(Ratio(xy, std::sqrt(xx) * std::sqrt(yy)), -1.0, 1.0);
 }
 
 // Adds the spans of a sentence.
@@ -110,9 +117,7 @@ bool IsBetter(const Metric& metric, double value, double best) {
 
 double ClassCount::Precision() const { return Ratio(right, predicted, 0); }
 double ClassCount::Recall() const { return Ratio(right, labelled, 0); }
-double ClassCount::F1(double otherwise) const {
-  return Ratio(2.0 * right, labelled + predicted, otherwise);
-}
+double ClassCount::F1() const { return Ratio(2.0 * right, labelled + predicted, 0); }
 
 ClassCounts::ClassCounts(std::vector<std::string> classes)
     : names(std::move(classes)), counts(names.size()) {}
@@ -124,14 +129,20 @@ ClassCount ClassCounts::Sum() const {
   return sum;
 }
 
+ClassCounts ClassCounts::Occurring() const {
+  ClassCounts some({});
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].labelled + counts[i].predicted == 0) continue;
+    some.names.push_back(names[i]);
+    some.counts.push_back(counts[i]);
+  }
+  return some;
+}
+
 double ClassCounts::MacroF1() const {
   double sum = 0;
-  int64_t present = 0;
-  for (const ClassCount& c : counts) {
-    sum += c.F1();
-    present += c.labelled + c.predicted > 0;
-  }
-  return Ratio(sum, present);
+  for (const ClassCount& c : counts) sum += c.F1();
+  return Ratio(sum, counts.size());
 }
 
 std::string ClassCounts::ToJson(const char* key) const {
@@ -145,14 +156,17 @@ std::string ClassCounts::ToJson(const char* key) const {
 }
 
 void ClassificationMetric::Add(int label, int predicted) {
-  const int labels = static_cast<int>(classes_.names.size());
-  CLOZE_CHECK(label >= 0 && label <= labels && predicted >= 0 && predicted < labels);
-  if (label == labels) {
-    ++unseen_;
-    ++classes_.counts[predicted].predicted;
-    return;
+  const auto labels = static_cast<int>(labels_);
+  CLOZE_CHECK(label >= 0 && predicted >= 0 && predicted < labels);
+  for (size_t i = classes_.names.size(); i <= static_cast<size_t>(label); ++i) {
+    const size_t number = i - labels_;
+    classes_.names.push_back(number < unseen_names_.size()
+                                 ? unseen_names_[number]
+                                 : absl::StrCat("(unseen label ", number + 1, ")"));
+    classes_.counts.emplace_back();
   }
-  ++pairs_[{label, predicted}];
+  if (label < labels) ++pairs_[{label, predicted}];
+  unseen_ += label >= labels;
   ++classes_.counts[label].labelled;
   ++classes_.counts[predicted].predicted;
   classes_.counts[label].right += label == predicted;
@@ -162,10 +176,10 @@ void ClassificationMetric::Add(int label, int predicted) {
 // chance; 0 when either side has one label only.
 double ClassificationMetric::Mcc() const {
   const ClassCount sum = classes_.Sum();
-  if (sum.labelled + unseen_ == 0) return kNaN;
+  if (sum.labelled == 0) return kNaN;
   // With shares instead of counts nothing overflows.
-  const double n = sum.labelled + unseen_, unseen = unseen_ / n;
-  double both = 0, labelled_squares = unseen * unseen, predicted_squares = 0;
+  const double n = sum.labelled;
+  double both = 0, labelled_squares = 0, predicted_squares = 0;
   for (const ClassCount& c : classes_.counts) {
     const double t = c.labelled / n, p = c.predicted / n;
     both += t * p;
@@ -178,18 +192,19 @@ double ClassificationMetric::Mcc() const {
 
 // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for many labels.
 std::string ClassificationMetric::ConfusionJson() const {
-  const size_t labels = classes_.names.size();
-  if (labels > kMostLabelsOfConfusion) return "null";
-  std::vector<std::vector<int64_t>> counts(labels, std::vector<int64_t>(labels));
+  if (labels_ > kMostLabelsOfConfusion) return "null";
+  const std::vector<std::string> names(classes_.names.begin(), classes_.names.begin() + labels_);
+  std::vector<std::vector<int64_t>> counts(labels_, std::vector<int64_t>(labels_));
   for (const auto& [pair, count] : pairs_) counts[pair.first][pair.second] = count;
-  return Dump({{"labels", classes_.names}, {"counts", counts}});
+  return Dump({{"labels", names}, {"counts", counts}});
 }
 
 MetricResults ClassificationMetric::Results() const {
   const ClassCount sum = classes_.Sum();
-  MetricResults results = {{{"accuracy", Ratio(sum.right, sum.labelled + unseen_)},
-                               {"macro_f1", classes_.MacroF1()}, {"mcc", Mcc()}},
-      {{"per_class", classes_.ToJson("label")}, {"confusion", ConfusionJson()}}};
+  const ClassCounts occurring = classes_.Occurring();
+  MetricResults results = {{{"accuracy", Ratio(sum.right, sum.labelled)},
+                               {"macro_f1", occurring.MacroF1()}, {"mcc", Mcc()}},
+      {{"per_class", occurring.ToJson("label")}, {"confusion", ConfusionJson()}}};
   if (unseen_ > 0) results.tables.emplace_back("unseen_labels", absl::StrCat(unseen_));
   return results;
 }
@@ -214,8 +229,10 @@ void MultiLabelMetric::Add(
 MetricResults MultiLabelMetric::Results() const {
   ClassCount sum = classes_.Sum();
   sum.labelled += unseen_;
-  MetricResults results = {{{"micro_f1", sum.F1(kNaN)}, {"macro_f1", classes_.MacroF1()},
-                               {"accuracy", Ratio(right_, texts_)}},
+  const bool any = texts_ > 0;
+  MetricResults results = {
+      {{"micro_f1", any ? sum.F1() : kNaN}, {"macro_f1", any ? classes_.MacroF1() : kNaN},
+          {"accuracy", Ratio(right_, texts_)}},
       {{"per_class", classes_.ToJson("label")}}};
   if (unseen_ > 0) results.tables.emplace_back("unseen_labels", absl::StrCat(unseen_));
   return results;
@@ -260,7 +277,7 @@ MetricResults MaskedLmMetric::Results() const {
 
 TaggingMetric::TaggingMetric(
     const std::vector<std::string>& labels, const std::vector<std::string>& unseen)
-    : labels_(static_cast<int>(labels.size())), words_(labels), tags_(TagsOf(labels, unseen)),
+    : words_(labels, unseen), tags_(TagsOf(labels, unseen)),
       lenient_(tags_.has_value() ? tags_->types() : std::vector<std::string>()),
       strict_(lenient_.names) {}
 
@@ -268,7 +285,7 @@ void TaggingMetric::Add(
     absl::Span<const int> labels, absl::Span<const int> predicted, absl::Span<const int> further) {
   CLOZE_CHECK(labels.size() == predicted.size() && further.size() == labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
-    words_.Add(std::min(labels[i], labels_), predicted[i]);
+    words_.Add(labels[i], predicted[i]);
     multi_piece_ += further[i] > 0;
     multi_piece_right_ += further[i] > 0 && labels[i] == predicted[i];
   }
@@ -289,7 +306,7 @@ MetricResults TaggingMetric::Results() const {
   results.values.insert(results.values.begin(),
       {{"span_f1", spans.F1()}, {"span_precision", spans.Precision()},
           {"span_recall", spans.Recall()}, {"strict_span_f1", strict_.Sum().F1()}});
-  results.tables.insert(results.tables.begin(), {"per_type", lenient_.ToJson("type")});
+  results.tables.insert(results.tables.begin(), {"per_type", lenient_.Occurring().ToJson("type")});
   return results;
 }
 

@@ -55,7 +55,7 @@ struct ClassCount {
   int64_t right = 0, labelled = 0, predicted = 0;
   double Precision() const;
   double Recall() const;
-  double F1(double otherwise = 0) const;  // `otherwise` if no item is labelled or predicted
+  double F1() const;  // 0 if no item is labelled or predicted
 };
 
 // Counts of named classes.
@@ -65,20 +65,25 @@ struct ClassCounts {
 
   explicit ClassCounts(std::vector<std::string> classes);
   ClassCount Sum() const;
-  // Mean F1 of the classes that occur in the data or in the predictions; NaN if none does.
+  // Returns those of the classes that occur in the data or in the predictions.
+  ClassCounts Occurring() const;
+  // Mean F1 of all classes; NaN if there are none.
   double MacroF1() const;
   // [{key: name, "precision", "recall", "f1", "support"}, ...]
   std::string ToJson(const char* key) const;
 };
 
 // sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion, and
-// unseen_labels, the texts whose label the model does not have (wrong in all values). Holds
-// only pairs of labels that occur, so that many labels cost nothing.
+// unseen_labels, the texts whose label the model does not have (wrong in all values). macro_f1 is
+// the mean over per_class: the labels that occur in the data or in the predictions, as in
+// scikit-learn. Holds only pairs of labels that occur, so that many labels cost nothing.
 class ClassificationMetric {
  public:
-  explicit ClassificationMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
-  // Requires 0 <= predicted < labels and 0 <= label <= labels; label == labels is one that the
-  // model does not have.
+  // `unseen`: names of further labels of the data, as far as they are known; their ids follow.
+  explicit ClassificationMetric(
+      std::vector<std::string> labels, std::vector<std::string> unseen = {})
+      : labels_(labels.size()), unseen_names_(std::move(unseen)), classes_(std::move(labels)) {}
+  // Requires 0 <= predicted < labels. `label` >= labels is one that the model does not have.
   void Add(int label, int predicted);
   MetricResults Results() const;
 
@@ -86,14 +91,17 @@ class ClassificationMetric {
   double Mcc() const;
   std::string ConfusionJson() const;
 
-  ClassCounts classes_;
+  const size_t labels_;  // of the model
+  const std::vector<std::string> unseen_names_;
+  ClassCounts classes_;                           // also the unseen labels
   std::map<std::pair<int, int>, int64_t> pairs_;  // of label and predicted label
   int64_t unseen_ = 0;                            // labels that the model does not have
 };
 
 // sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1,
 // accuracy (texts whose labels are all right); tables per_class and unseen_labels, the texts with
-// labels that the model does not have (each counts as one missed label).
+// labels that the model does not have (each counts as one missed label). macro_f1 is the mean over
+// per_class: all labels of the model, as in scikit-learn, also those that occur nowhere.
 class MultiLabelMetric {
  public:
   explicit MultiLabelMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
@@ -156,7 +164,6 @@ class TaggingMetric {
   MetricResults Results() const;
 
  private:
-  const int labels_;  // of the model
   ClassificationMetric words_;
   std::optional<SpanTags> tags_;  // of all labels
   ClassCounts lenient_, strict_;  // of types

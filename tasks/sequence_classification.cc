@@ -1,12 +1,10 @@
 // Sequence classification: one label, several labels or a number for each text or pair of texts.
 #include <algorithm>
-#include <cmath>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
@@ -128,10 +126,10 @@ class SequenceClassification : public Task {
     StoreKind kind = StoreKindOf("classification", tokenizer, labels(), spec_.max_tokens(), true);
     // Adds values other than the default only, so that caches of older runs keep their names.
     if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
-    // One more label stands for every label that the model lacks.
+    // Further labels stand for those that the model lacks; MULTI_LABEL: one for all of them.
     const bool evaluates = use == DataUse::kEvaluation && spec_.kind() != Spec::REGRESSION;
     if (evaluates) {
-      ++kind.labels;
+      kind.labels += spec_.kind() == Spec::SINGLE_LABEL ? kMaxLabels : 1;
       kind.key.AddText("unseen labels");
     }
     if (spec_.kind() != Spec::SINGLE_LABEL) {
@@ -139,17 +137,19 @@ class SequenceClassification : public Task {
       kind.key.AddText(Spec::Kind_Name(spec_.kind()));
       kind.key.AddText(spec_.label_separator());
     }
-    std::set<std::string> unseen;
+    FoundLabels found(ids, evaluates);
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
-      return Fill(data, ids, evaluates ? &unseen : nullptr, tokenizer, options, writer, stats);
+      return Fill(data, &found, tokenizer, options, writer, stats);
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
-    if (!unseen.empty()) {
-      built.unseen_labels.assign(unseen.begin(), unseen.end());
-      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
-          "labels that the model does not have count as wrong: ", ListNames(built.unseen_labels));
-    }
+    const auto add = [&](const auto&... note) {
+      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", note...);
+    };
+    built.unseen_labels = found.Unseen();
+    if (!built.unseen_labels.empty())
+      add("labels that the model does not have count as wrong: ", ListNames(built.unseen_labels));
+    if (const std::string repeats = found.Repeats(); !repeats.empty()) add("warning: ", repeats);
     return built;
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
@@ -198,12 +198,9 @@ class SequenceClassification : public Task {
   Labels LabelsToRead() const {
     return spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired;
   }
-  // Labels that are not in `ids` are added to `unseen`; where it is null, they are errors.
-  absl::Status Fill(const DataSpec& data, const LabelIds& ids, std::set<std::string>* unseen,
-      const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-      DataStats* stats) const;
-  absl::Status SetTarget(const TextReader& reader, const LabelIds& ids,
-      std::set<std::string>* unseen, LabelledText* item) const;
+  absl::Status Fill(const DataSpec& data, FoundLabels* found, const Tokenizer& tokenizer,
+      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
+  absl::Status SetTarget(const TextReader& reader, FoundLabels* found, LabelledText* item) const;
   OrderedJson Answer(const Decision& how, std::vector<float> scores) const;
   // Reads the thresholds that were fitted to `labels` labels, if there are any.
   void RestoreThresholds(size_t labels, JsonFields& fields);
@@ -219,55 +216,41 @@ class SequenceClassification : public Task {
   bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
 };
 
-absl::Status SequenceClassification::SetTarget(const TextReader& reader, const LabelIds& ids,
-    std::set<std::string>* unseen, LabelledText* item) const {
-  const auto id_of = [&](const std::string& label) {
-    return ids.IdOf(label, "label_field", [&] { return reader.Where(item->text.line); });
-  };
+absl::Status SequenceClassification::SetTarget(
+    const TextReader& reader, FoundLabels* found, LabelledText* item) const {
+  const auto where = [&] { return reader.Where(item->text.line); };
   const std::string& text = item->text.label;
   float number = 0;
   switch (spec_.kind()) {
     case Spec::SINGLE_LABEL: {
-      if (unseen != nullptr && !ids.Has(text)) {
-        unseen->insert(text);
-        item->target.labels = {static_cast<int32_t>(ids.size())};
-        break;
-      }
-      ASSIGN_OR_RETURN(const int32_t id, id_of(text));
+      ASSIGN_OR_RETURN(const int32_t id, found->IdOf(text, where));
       item->target.labels = {id};
       break;
     }
-    case Spec::MULTI_LABEL:
-      item->target.values.assign(ids.size() + (unseen != nullptr), 0);
-      for (const std::string& label : LabelsOf(item->text, spec_.label_separator())) {
-        if (unseen != nullptr && !ids.Has(label)) {
-          unseen->insert(label);
-          item->target.values.back() = 1;
-          continue;
-        }
-        ASSIGN_OR_RETURN(const int32_t id, id_of(label));
-        item->target.values[id] = 1;
-      }
+    case Spec::MULTI_LABEL: {
+      ASSIGN_OR_RETURN(item->target.values,
+          found->ValuesOf(LabelsOf(item->text, spec_.label_separator()), where));
       break;
+    }
     case Spec::REGRESSION:
-      if (!absl::SimpleAtof(text, &number) || !std::isfinite(number))
-        return Error(Exit::kData, reader.Where(item->text.line), ": label_field: \"", Quote(text),
-            "\" is not a finite number; REGRESSION learns numbers, SINGLE_LABEL and MULTI_LABEL "
-            "names");
+      if (!ParseDecimal(text, &number))
+        return Error(Exit::kData, where(), ": label_field: \"", Quote(text),
+            "\" is not a finite number in decimal notation; REGRESSION learns numbers, "
+            "SINGLE_LABEL and MULTI_LABEL names");
       item->target.values = {number};
   }
   return absl::OkStatus();
 }
 
-absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids,
-    std::set<std::string>* unseen, const Tokenizer& tokenizer, const BuildOptions& options,
-    ExampleStoreWriter* writer, DataStats* stats) const {
+absl::Status SequenceClassification::Fill(const DataSpec& data, FoundLabels* found,
+    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+    DataStats* stats) const {
   ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, LabelsToRead()));
   const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
-    if (!more) return false;
+    if (!more) return found->Finish(data.files(0));
     *bytes += item->text.text.size() + item->text.text_pair.size();
-    RETURN_IF_ERROR(SetTarget(reader, ids, unseen, item));
+    RETURN_IF_ERROR(SetTarget(reader, found, item));
     return true;
   };
   const bool pair = !data.text_pair_field().empty();
@@ -301,7 +284,7 @@ absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSp
         return absl::c_find(labels(), a) < absl::c_find(labels(), b);
       });
       item->answer = {{"true_labels", std::move(names)}};
-    } else if (spec_.kind() == Spec::REGRESSION && absl::SimpleAtod(row.label, &number)) {
+    } else if (spec_.kind() == Spec::REGRESSION && ParseDecimal(row.label, &number)) {
       item->answer = {{"true_score", number}};
     } else {
       item->answer = {{"true_label", row.label}};

@@ -1,9 +1,9 @@
 #include "tasks/squad.h"
 
-#include <cctype>
 #include <unordered_map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -130,17 +130,15 @@ std::vector<std::string> SquadWords(absl::string_view text) {
     end_run();
     if (!word.empty()) words.push_back(std::exchange(word, ""));
   };
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    at += c.size;
-    if (c.value < 0x80 && std::ispunct(static_cast<int>(c.value))) continue;
-    if (IsSpace(c.value)) {
+  for (const char32_t c : PythonLower(text)) {
+    if (c < 0x80 && absl::ascii_ispunct(static_cast<unsigned char>(c))) continue;
+    if (IsPythonSpace(c)) {
       end_word();
       continue;
     }
-    const bool inside = IsLetter(c.value) || IsNumber(c.value);
+    const bool inside = IsLetter(c) || IsNumber(c);
     if (!inside) end_run();
-    for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, inside ? &run : &word);
+    AppendUtf8(c, inside ? &run : &word);
   }
   end_word();
   return words;

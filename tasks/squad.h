@@ -32,8 +32,9 @@ absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data);
 // Returns the number of answers whose text is not in the context at their start.
 int64_t CountMisplaced(const std::vector<Question>& questions);
 
-// Lower-case words without ASCII punctuation and without the articles a, an and the. Answers match
-// exactly if these are equal.
+// Returns the words of normalize_answer of the SQuAD script: small letters (PythonLower) without
+// ASCII punctuation and without the articles a, an and the, split at Python's white space. Answers
+// match exactly if these are equal.
 std::vector<std::string> SquadWords(absl::string_view text);
 
 // Harmonic mean of precision and recall of the words; if one side is empty, 1 if both are, else 0.

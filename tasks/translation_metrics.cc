@@ -12,15 +12,12 @@
 namespace cloze {
 namespace {
 
-// True for the characters at which Python's str.split() splits.
-bool SplitsWords(char32_t c) { return IsSpace(c) || (c >= 0x1c && c <= 0x1f); }
-
 std::vector<std::string> SplitAtSpace(absl::string_view text) {
   std::vector<std::string> words;
   bool open = false;
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = CodePointAt(text, at);
-    if (SplitsWords(c.value)) {
+    if (IsPythonSpace(c.value)) {
       open = false;
     } else {
       if (!open) words.emplace_back();
@@ -30,6 +27,17 @@ std::vector<std::string> SplitAtSpace(absl::string_view text) {
     at += c.size;
   }
   return words;
+}
+
+// Python's str.rstrip(), with which sacreBLEU prepares each line.
+absl::string_view WithoutSpaceAtEnd(absl::string_view text) {
+  size_t end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    if (!IsPythonSpace(c.value)) end = at;
+  }
+  return text.substr(0, end);
 }
 
 // Replaces, from left to right, adjacent characters a and b that `match` by blanks around them.
@@ -71,7 +79,7 @@ std::vector<char32_t> VisibleCharacters(absl::string_view text) {
   std::vector<char32_t> characters;
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = CodePointAt(text, at);
-    if (!SplitsWords(c.value)) characters.push_back(c.value);
+    if (!IsPythonSpace(c.value)) characters.push_back(c.value);
     at += c.size;
   }
   return characters;
@@ -103,7 +111,8 @@ std::vector<std::string> Tokenize13a(absl::string_view text) {
 }
 
 void Bleu::Add(absl::string_view generated, absl::string_view reference) {
-  const std::vector<std::string> mine = Tokenize13a(generated), theirs = Tokenize13a(reference);
+  const std::vector<std::string> mine = Tokenize13a(WithoutSpaceAtEnd(generated)),
+                                 theirs = Tokenize13a(WithoutSpaceAtEnd(reference));
   words += std::ssize(mine), reference_words += std::ssize(theirs);
   for (int n = 0; n < 4; ++n) {
     const auto [of_generated, of_reference, both] = CountRuns(mine, theirs, n + 1);

@@ -24,19 +24,17 @@ std::string Metrics(const OrderedJson& results, const TableStyle& style) {
   return AlignedTable(rows, style);
 }
 
-// per_class or per_type; at the end the means over the rows with support, and its sum.
+// per_class or per_type; at the end the means over all rows, of which macro_f1 is one, and the sum
+// of support.
 std::string Classes(const OrderedJson& classes, const TableStyle& style) {
   if (classes.empty()) return "";
   Cells rows = {{}};
   for (const auto& [name, value] : classes[0].items()) rows[0].push_back(name);
   std::vector<double> sums(rows[0].size());
-  double present = 0;
   for (const OrderedJson& row : classes) {
     std::vector<std::string> cells;
-    const bool counts = row["support"] > 0;
-    present += counts;
     for (const auto& [name, value] : row.items()) {
-      if (counts && value.is_number()) sums[cells.size()] += value.get<double>();
+      if (value.is_number()) sums[cells.size()] += value.get<double>();
       cells.push_back(value.is_string()           ? Label(value)
                       : value.is_number_integer() ? absl::StrCat(value.get<int64_t>())
                                                   : MetricText(value));
@@ -48,7 +46,7 @@ std::string Classes(const OrderedJson& classes, const TableStyle& style) {
     more = absl::StrCat("and ", classes.size() - kMostClasses, " more (--json shows all)\n");
   std::vector<std::string> total = {"mean, sum"};
   for (size_t i = 1; i + 1 < sums.size(); ++i)
-    total.push_back(absl::StrFormat("%.4f", sums[i] / std::max(present, 1.0)));
+    total.push_back(absl::StrFormat("%.4f", sums[i] / static_cast<double>(classes.size())));
   total.push_back(absl::StrFormat("%.0f", sums.back()));
   rows.push_back(std::move(total));
   return absl::StrCat("\n", AlignedTable(rows, style), more);

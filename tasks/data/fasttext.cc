@@ -1,8 +1,7 @@
-// FASTTEXT files: lines of a text with labels before it, behind it or in it, as https://fasttext.cc
-// reads them:
+// FASTTEXT files: lines of a text with labels before it, behind it or in it. As in fastText
+// (readWord of its src/dictionary.cc), words are separated by blanks, tabs, vertical tabs, form
+// feeds, carriage returns and NULs, and every word with the prefix is a label:
 // __label__delivery __label__urgent the box was torn
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/format.h"
@@ -10,7 +9,15 @@
 namespace cloze {
 namespace {
 
-constexpr char kPrefix[] = "__label__", kInside[] = " __label__";
+constexpr absl::string_view kPrefix = "__label__", kSeparators("\t\v\f\r \0", 6);
+
+// Returns the place of the next label in `text`, which does not begin with one.
+size_t FindLabel(absl::string_view text) {
+  for (size_t at = 0; (at = text.find(kPrefix, at + 1)) != absl::string_view::npos;) {
+    if (kSeparators.find(text[at - 1]) != absl::string_view::npos) return at;
+  }
+  return text.size();
+}
 
 class FastTextReader : public FileReader {
  public:
@@ -20,18 +27,20 @@ class FastTextReader : public FileReader {
     do {
       ASSIGN_OR_RETURN(const bool more, NextLine(&line_));
       if (!more) return false;
-    } while (IsBlank(line_));
+    } while (Trimmed(line_).empty());
     row->line = lines_.line_number();
     std::vector<std::string> labels;
     std::string text;
     for (absl::string_view rest = Trimmed(line_); !rest.empty();) {
       if (!absl::ConsumePrefix(&rest, kPrefix)) {
-        const size_t end = rest.find(kInside);
-        absl::StrAppend(&text, text.empty() ? "" : " ", rest.substr(0, end));
-        rest = Trimmed(rest.substr(std::min(end, rest.size())));
+        const size_t end = FindLabel(rest);
+        // One separator before a label belongs to neither.
+        absl::StrAppend(
+            &text, text.empty() ? "" : " ", rest.substr(0, end < rest.size() ? end - 1 : end));
+        rest = rest.substr(end);
         continue;
       }
-      labels.emplace_back(rest.substr(0, rest.find_first_of(" \t")));
+      labels.emplace_back(rest.substr(0, rest.find_first_of(kSeparators)));
       rest = Trimmed(rest.substr(labels.back().size()));
       if (labels.back().empty()) return Fail(row->line, "an empty label: expected __label__NAME");
     }
@@ -48,7 +57,7 @@ class FastTextReader : public FileReader {
 
  private:
   static absl::string_view Trimmed(absl::string_view text) {
-    const size_t first = text.find_first_not_of(" \t\r");
+    const size_t first = text.find_first_not_of(kSeparators);
     return first == absl::string_view::npos ? "" : text.substr(first);
   }
 

@@ -4,6 +4,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/text.h"
 #include "tasks/data_summary.h"
 #include "tasks/findings.h"
@@ -53,8 +55,15 @@ absl::StatusOr<OrderedJson> CheckData(
   const auto warn = [&](const std::vector<std::string>& lines) {
     for (const std::string& line : lines) warnings.push_back(line);
   };
-  warn(DescribeOddities("train", setup.train->store.stats()));
-  if (validation != nullptr) warn(DescribeOddities("validation", validation->stats()));
+  const auto describe = [&](const std::string& name, const BuiltStore& built) {
+    warn(DescribeOddities(name, built.store.stats()));
+    for (absl::string_view note : absl::StrSplit(built.note, "; ")) {
+      if (absl::ConsumePrefix(&note, "warning: "))
+        warnings.push_back(absl::StrCat(name, ": ", note));
+    }
+  };
+  describe("train", *setup.train);
+  if (validation != nullptr) describe("validation", *setup.validation);
   warn(Describe(found, setup.task->pretrains() ? std::vector<std::string>() : setup.config.labels));
   for (const auto& label : only)
     warnings.push_back(

@@ -153,7 +153,8 @@ TEST_F(BuildTest, SeveralLabelsAndNumbersAreValues) {
               "{\"text\": \"cat\", \"label\": 2.5}\n{\"text\": \"mat\", \"label\": \"-3e-2\"}\n"),
           task, {"LABEL_0"}, *tokenizer_, options_)),
       ElementsAre(ElementsAre(2.5f), ElementsAre(-0.03f)));
-  for (const char* wrong : {"good", "nan", "1e400", "1,5"}) {
+  for (const char* wrong : {"good", "nan", "1e400", "1,5", "0x10", "0x1p3", "inf", "-infinity",
+           "1_000", "3 kg", "1e", "."}) {
     ExpectError(
         BuildClassification(Data("c.tsv", absl::StrCat("text\tlabel\ncat\t1\nmat\t", wrong, "\n")),
             task, {"LABEL_0"}, *tokenizer_, options_)

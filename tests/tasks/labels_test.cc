@@ -44,6 +44,63 @@ TEST_F(LabelsTest, SeveralOfEachText) {
       Exit::kData, "c.jsonl:1: label_field: \"label\" is not a string, number or boolean");
 }
 
+TEST_F(LabelsTest, VectorsOfZeroAndOneAreNoNames) {
+  SequenceClassificationSpec task;
+  task.set_kind(SequenceClassificationSpec::MULTI_LABEL);
+  const auto learn = [&](const std::string& name, const std::vector<std::string>& labels) {
+    const bool json = name == "v.jsonl";
+    std::string file = json ? "" : "text\tlabel\n";
+    for (const std::string& label : labels) {
+      absl::StrAppend(
+          &file, json ? "{\"text\": \"a\", \"label\": " : "a\t", label, json ? "}\n" : "\n");
+    }
+    return LearnClassLabels(Data(name, file), task).status();
+  };
+  const std::vector<std::vector<std::string>> vectors = {{"[1, 0, 1]", "[0, 0, 0]"},
+      {"[1.0, 0.0]", "[0, 1]"}, {R"(["1", "0", "0"])", R"(["0", "0", "1"])"},
+      {"[true, false]", "[false, true]"}, {R"("1,0,1")", "[1, 1, 1]"}, {R"("[1. 0. 1.]")"}};
+  for (const auto& labels : vectors) {
+    ExpectError(learn("v.jsonl", labels), Exit::kData, "v.jsonl: label_field: each of ");
+    ExpectError(learn("v.jsonl", labels), Exit::kData, "write the names of the labels whose value");
+  }
+  ExpectError(learn("v.tsv", {"1,0,1", "0,0,0"}), Exit::kData,
+      "v.tsv: label_field: each of 2 texts has 3 values 0 or 1: expected the names");
+  ExpectError(learn("v.tsv", {"[1, 0]", "[0, 1]"}), Exit::kData, "has 2 values 0 or 1");
+  const std::vector<std::vector<std::string>> names = {{"[1, 0]", "[1]"}, {"[0]", "[1]"},
+      {"[1, 2]", "[0, 1]"}, {"[1, 0]", "[]"}, {R"(["1st", "0"])"}, {R"(["10", "00"])"}};
+  for (const auto& labels : names) EXPECT_TRUE(learn("v.jsonl", labels).ok()) << labels[0];
+}
+
+TEST_F(LabelsTest, FoundLabelsOfEvaluation) {
+  const auto ids = LabelIds::Create({"a", "b"});
+  const auto where = [] { return std::string("f:1"); };
+  FoundLabels one(*ids, true);
+  EXPECT_EQ(*one.IdOf("b", where), 1);
+  EXPECT_EQ(*one.IdOf("z", where), 2);
+  EXPECT_EQ(*one.IdOf("y", where), 3);
+  EXPECT_EQ(*one.IdOf("z", where), 2);
+  EXPECT_THAT(one.Unseen(), ElementsAre("y", "z"));
+  FoundLabels several(*ids, true);
+  EXPECT_THAT(*several.ValuesOf({"b", "q", "b"}, where), ElementsAre(0, 1, 1));
+  EXPECT_TRUE(several.Finish("f").ok());
+  EXPECT_EQ(several.Repeats(), "1 text with a label that is given twice: f:1 has \"b\" twice");
+  FoundLabels vectors(*ids, true);
+  EXPECT_TRUE(vectors.ValuesOf({"1", "0"}, where).ok());
+  ExpectError(vectors.Finish("f").status(), Exit::kData, "f: label_field: each of 1 text has 2");
+  FoundLabels training(*ids, false);
+  ExpectError(training.ValuesOf({"1", "0"}, where).status(), Exit::kData, "f:1: label_field: each");
+  ExpectError(training.ValuesOf({"c"}, where).status(), Exit::kData, "unknown label \"c\"");
+  const auto numbers = LabelIds::Create({"0", "1", "2"});
+  FoundLabels known(*numbers, true);
+  EXPECT_TRUE(known.ValuesOf({"0", "1"}, where).ok());
+  EXPECT_TRUE(known.Finish("f").ok()) << "labels of the model are names";
+}
+
+TEST_F(LabelsTest, OnlyDecimalNumbersAreSortedByValue) {
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t0x10\nb\t9\n"), {}),
+      ElementsAre("0x10", "9"));
+}
+
 TEST_F(LabelsTest, Tags) {
   EXPECT_THAT(
       *LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O"));

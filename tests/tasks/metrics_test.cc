@@ -43,6 +43,40 @@ TEST(ClassificationMetric, LabelsThatTheModelLacksAreWrong) {
   EXPECT_THAT(results.ToJson(), HasSubstr("\"unseen_labels\":2"));
 }
 
+// Each of them is a class of its own, as in scikit-learn:
+// f1_score([2, 0, 2, 2, 0, 1, 3, 4], [0, 0, 2, 2, 0, 2, 0, 1], average="macro", zero_division=0),
+// and matthews_corrcoef.
+TEST(ClassificationMetric, UnseenLabelsAreClassesWithoutARightAnswer) {
+  ClassificationMetric metric = SixAnswers();
+  metric.Add(4, 1);
+  metric.Add(3, 0);
+  const MetricResults results = metric.Results();
+  EXPECT_NEAR(Get(results, "macro_f1"), (2 * 2 / 6.0 + 2 * 2 / 6.0) / 5, 1e-12);
+  EXPECT_NEAR(Get(results, "mcc"), 14 / std::sqrt(48.0 * 38), 1e-12);
+  const OrderedJson json = OrderedJson::parse(results.ToJson());
+  ASSERT_EQ(json["per_class"].size(), 5);
+  EXPECT_EQ(json["per_class"][3]["label"], "(unseen label 1)");
+  EXPECT_EQ(json["per_class"][4]["support"], 1);
+  EXPECT_EQ(json["confusion"]["labels"].size(), 3);
+}
+
+// One definition of macro F1: the mean over the table, whose classes occur in the data or in the
+// predictions (scikit-learn's f1_score and classification_report).
+TEST(ClassificationMetric, MacroF1IsTheMeanOfTheTable) {
+  ClassificationMetric metric({"a", "b", "predicted", "absent"});
+  metric.Add(0, 0);
+  metric.Add(0, 2);
+  metric.Add(1, 1);
+  const MetricResults results = metric.Results();
+  EXPECT_NEAR(Get(results, "macro_f1"), (2 / 3.0 + 1 + 0) / 3, 1e-12);
+  double sum = 0;
+  const OrderedJson classes = OrderedJson::parse(results.ToJson())["per_class"];
+  for (const OrderedJson& row : classes) sum += row["f1"].get<double>();
+  EXPECT_EQ(classes.size(), 3);
+  EXPECT_EQ(classes[2]["label"], "predicted");
+  EXPECT_NEAR(sum / classes.size(), Get(results, "macro_f1"), 1e-12);
+}
+
 TEST(ClassificationMetric, CountsAsByHand) {
   const MetricResults results = SixAnswers().Results();
   EXPECT_NEAR(Get(results, "accuracy"), 4.0 / 6, 1e-12);
@@ -99,7 +133,7 @@ TEST(ClassificationMetric, ManyLabelsStaySmall) {
   metric.Add(19999, 3);
   const OrderedJson json = OrderedJson::parse(metric.Results().ToJson());
   EXPECT_TRUE(json["confusion"].is_null());
-  EXPECT_EQ(json["per_class"].size(), 20000);
+  EXPECT_EQ(json["per_class"].size(), 2);
 }
 
 TEST(ClassificationMetric, LabelsMayHoldAnyBytes) {
@@ -144,11 +178,17 @@ TEST(MultiLabelMetric, CountsAsByHand) {
   const MetricResults results = metric.Results();
   EXPECT_EQ(results.values.front().first, "micro_f1");
   EXPECT_DOUBLE_EQ(*results.Value("micro_f1"), 2.0 * 2 / (3 + 3));
-  EXPECT_DOUBLE_EQ(*results.Value("macro_f1"), (1.0 + 0.0) / 2);  // c occurs nowhere
+  EXPECT_DOUBLE_EQ(*results.Value("macro_f1"), (1.0 + 0.0 + 0.0) / 3);  // c occurs nowhere
   EXPECT_DOUBLE_EQ(*results.Value("accuracy"), 0.5);
   EXPECT_THAT(results.ToJson(),
       HasSubstr(R"({"label":"b","precision":0.0,"recall":0.0,"f1":0.0,"support":1})"));
   EXPECT_TRUE(std::isnan(*MultiLabelMetric({"a"}).Results().Value("micro_f1")));
+  EXPECT_TRUE(std::isnan(*MultiLabelMetric({"a"}).Results().Value("macro_f1")));
+  MultiLabelMetric none({"a"});
+  none.Add({0}, {false});
+  EXPECT_EQ(*none.Results().Value("micro_f1"), 0);  // zero_division of scikit-learn
+  EXPECT_EQ(*none.Results().Value("macro_f1"), 0);
+  EXPECT_EQ(*none.Results().Value("accuracy"), 1);
 }
 
 // scipy.stats.pearsonr and spearmanr of these; ties share their mean rank.
@@ -169,6 +209,13 @@ TEST(RegressionMetric, ConstantsHaveNoCorrelation) {
   for (int i = 0; i < 3; ++i) metric.Add(i, 1);
   EXPECT_TRUE(std::isnan(*metric.Results().Value("pearson")));
   EXPECT_THAT(metric.Results().ToJson(), HasSubstr("\"spearman\":null"));
+  RegressionMetric tenths;  // whose mean is not 0.1
+  for (int i = 0; i < 3; ++i) tenths.Add(i, 0.1);
+  EXPECT_TRUE(std::isnan(*tenths.Results().Value("pearson")));
+  RegressionMetric line;
+  for (int i = 0; i < 50; ++i) line.Add(0.1 * i, 0.3 * i);
+  EXPECT_LE(*line.Results().Value("pearson"), 1);
+  EXPECT_NEAR(*line.Results().Value("pearson"), 1, 1e-12);
   EXPECT_TRUE(std::isnan(*RegressionMetric().Results().Value("mse")));
 }
 
@@ -255,6 +302,17 @@ TEST(TaggingMetric, LabelsThatTheModelLacksAreWrong) {
   EXPECT_NEAR(Get(results, "accuracy"), 2.0 / 5, 1e-12);
   EXPECT_NEAR(Get(results, "span_f1"), 2 * 1.0 / (3 + 2), 1e-12);
   EXPECT_THAT(results.ToJson(), HasSubstr("\"unseen_labels\":3"));
+  // The classes that occur: O, B-A, B-B and the three unseen ones.
+  EXPECT_NEAR(Get(results, "macro_f1"), (0 + 1 + 1) / 6.0, 1e-12);
+  EXPECT_EQ(OrderedJson::parse(results.ToJson())["per_class"][3]["label"], "B-C");
+}
+
+TEST(TaggingMetric, TypesThatOccurNowhereHaveNoRow) {
+  TaggingMetric metric({"O", "B-A", "B-B", "B-C"});
+  metric.Add({0, 1}, {2, 1}, {0, 0});
+  const OrderedJson types = OrderedJson::parse(metric.Results().ToJson())["per_type"];
+  ASSERT_EQ(types.size(), 2);
+  EXPECT_EQ(types[1]["type"], "B");
 }
 
 TEST(TaggingMetric, SpansDoNotCrossSentences) {

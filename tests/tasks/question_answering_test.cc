@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/answer_spans.h"
 #include "tasks/batcher.h"
 #include "tasks/squad.h"
 #include "tests/reference/dual.h"
@@ -308,6 +309,65 @@ TEST(SquadF1, CountsARepeatedWordOnce) {
   EXPECT_NEAR(SquadF1({"cat"}, {"cat", "cat"}), 2 / 3.0, 1e-9);
   EXPECT_EQ(SquadF1({}, {}), 1);
   EXPECT_EQ(SquadF1({"cat"}, {}), 0);
+}
+
+// Expected words: normalize_answer of the SQuAD script, run by Python.
+TEST(SquadWords, AreThoseOfPython) {
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<std::string, Words>> cases = {{"The CAT, a dog.", {"cat", "dog"}},
+      {"ΟΔΟΣ", {"οδος"}},  // a final sigma
+      {"ΟΔΟΣ. ΣΑΣ'Α Σ", {"οδος", "σασα", "σ"}},
+      {"ΑΣ\u0301 Α\u00adΣ", {"ας\u0301", "α\u00adς"}},  // marks and soft hyphens are skipped
+      {"İstanbul", {"i\u0307stanbul"}},
+      {"AİA", {"ai\u0307"}},  // the last a stands alone after the dot
+      {"a\u0301 the\u0301 ane", {"\u0301", "\u0301", "ane"}},
+      {"the\u2014an\u2014b", {"\u2014", "\u2014b"}},
+      {"x\x1cy\x1fz\u0085w\u2028v\u180eu", {"x", "y", "z", "w", "v\u180eu"}},
+      {"_a_ $5 a1 the2 \u00bd", {"5", "a1", "the2", "\u00bd"}}};
+  for (const auto& [text, words] : cases) EXPECT_EQ(SquadWords(text), words) << text;
+}
+
+// The answer of the windows of a context of 8 tokens, each 6 tokens long without <class> and <sep>.
+struct TwoWindows {
+  explicit TwoWindows(const Tokenizer& tokenizer) {
+    spec.set_max_tokens(10);
+    spec.set_overlap(4);
+    spec.set_longest_answer(3);
+    encoded = EncodeQuestion(tokenizer, spec, "on", "a b c d e f g h i");
+    for (const Example& window : encoded.windows) rows += window.ids.size();
+    logits.resize(2 * rows);
+  }
+  FoundAnswer Find() const {
+    return FindAnswer(encoded, spec, {encoded.windows, View(logits.data(), rows, 2)});
+  }
+  QuestionAnsweringSpec spec;
+  EncodedQuestion encoded;
+  int64_t rows = 0;
+  std::vector<float> logits;
+};
+
+TEST_F(QuestionsTest, AnswersHaveAtMostTheLongestLength) {
+  TwoWindows two(*tokenizer_);
+  float* context = &two.logits[2 * two.encoded.prefix];
+  context[0] = 9, context[2 * 3 + 1] = 9, context[2 * 2 + 1] = 4;  // a, d and c
+  EXPECT_EQ(two.Find().bytes.end, 5) << "four tokens are too many";
+  two.spec.set_longest_answer(4);
+  EXPECT_EQ(two.Find().bytes.end, 7);
+}
+
+TEST_F(QuestionsTest, TheWindowLeastForNoAnswerDecides) {
+  TwoWindows two(*tokenizer_);
+  ASSERT_EQ(two.encoded.windows.size(), 2);
+  two.spec.set_unanswerable(true);
+  float* context = &two.logits[2 * two.encoded.prefix];
+  context[0] = 3, context[1] = 3;
+  const size_t second = 2 * two.encoded.windows[0].ids.size();
+  two.logits[0] = 2, two.logits[1] = 2;                // less than the answer
+  two.logits[second] = 8, two.logits[second + 1] = 8;  // the answer is not in this window
+  EXPECT_FALSE(two.Find().none);
+  two.logits[0] = 4;
+  two.logits[1] = 4;
+  EXPECT_TRUE(two.Find().none);
 }
 
 TEST_F(QuestionsTest, MetricsAreThoseOfSquad) {

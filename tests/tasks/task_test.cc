@@ -8,6 +8,7 @@
 #include <cmath>
 #include "core/base/file.h"
 #include "encoder/model.h"
+#include "tasks/text_metrics.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -96,6 +97,30 @@ TEST(Classifier, AnswersALongTextByTheMeanLogitsOfItsWindows) {
       (*task)->NewDecoder(model, {})(Record(), {windows, View(logits.data(), 2, 2)});
   EXPECT_EQ(answer["label"], "b");
   EXPECT_NEAR(answer["score"], 1 / (1 + std::exp(-1.0)), 1e-5);
+}
+
+TEST(Classifier, ErrorTextsAreCutBetweenCharacters) {
+  const auto tokenizer = Tokenizer::Create(
+      {.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "\u4e2d"}});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const ModelConfig config = Stored("sequence_classification { }", {"a", "b"});
+  const Model model(config, false);
+  const SequenceClassificationSpec spec;
+  const std::vector<std::string> labels = {"a", "b"};
+  const auto evaluation =
+      NewTextMetrics(model, spec, {.kind = spec.kind()}, {}, labels, tokenizer->get());
+  Example example;
+  example.ids = {2, 5};
+  example.ids.insert(example.ids.end(), 60, 6);
+  example.ids.push_back(3);
+  example.rows = {0};
+  example.labels = {1};
+  evaluation->Add({.logits = {3, 0}}, {&example, 1});
+  const OrderedJson errors = OrderedJson::parse(evaluation->Results().ToJson())["errors"];
+  ASSERT_EQ(errors.size(), 1);
+  const std::string text = errors[0]["text"];
+  ASSERT_EQ((*tokenizer)->Decode(example.ids).substr(0, 202).size(), 202);
+  EXPECT_EQ(text, (*tokenizer)->Decode(example.ids).substr(0, 198) + "...") << "byte 200 is inside";
 }
 
 TEST(StoredTask, TaggersKeepHowTheyDecode) {

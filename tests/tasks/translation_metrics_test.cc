@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "absl/strings/str_join.h"
 
 namespace cloze {
@@ -52,12 +54,29 @@ TEST(TranslationMetricsTest, Bleu) {
   EXPECT_EQ(Score<Bleu>({"a test"}, {"a test"}), 0);
 }
 
+// sacreBLEU strips the end of a line before it joins words that a hyphen and a line end cut.
+TEST(TranslationMetricsTest, BleuIgnoresSpaceAtTheEnd) {
+  const double score = Score<Bleu>({"a b c d e f"}, {"a b c d e f -"});
+  EXPECT_NEAR(score, 100 * std::exp(1 - 7 / 6.0), 1e-9);
+  for (const char* end : {"\n", " \n", "\u2028", "\x1c\u3000"})
+    EXPECT_EQ(Score<Bleu>({"a b c d e f"}, {std::string("a b c d e f -") + end}), score);
+  EXPECT_NEAR(Score<Bleu>({"a b c d ef"}, {"a b c d e-\nf"}), 100, 1e-9);
+}
+
+TEST(TranslationMetricsTest, LongOutputsHaveNoBonus) {
+  // sacreBLEU: precisions 4/6, 3/5, 2/4 and 1/3, no brevity penalty.
+  EXPECT_NEAR(Score<Bleu>({"a b c d x y"}, {"a b c d"}),
+      100 * std::pow(4 / 6.0 * 3 / 5 * 2 / 4 * 1 / 3, 0.25), 1e-9);
+}
+
 TEST(TranslationMetricsTest, ChrF) {
   // test_chrf.py.
   EXPECT_NEAR(Score<ChrF>({"a b c"}, {"abc"}), 100, 1e-9);
   EXPECT_NEAR(Score<ChrF>({"a", "b"}, {"a", "c"}), 50, 1e-9);
   EXPECT_NEAR(Score<ChrF>({"aa"}, {"ab"}), 25, 1e-9);
   EXPECT_EQ(Score<ChrF>({""}, {"reference"}), 0);
+  // Orders that a reference lacks do not count: 3 characters of the output are not wrong.
+  EXPECT_NEAR(Score<ChrF>({"abc", "xyz"}, {"ab", "xyz"}), 96.875, 1e-9);
   // Its functions, run by Python.
   EXPECT_NEAR(Score<ChrF>(kGenerated, {"The dog had bit the man.", "No one was surprised.",
                                           "The man had bitten the dog."}),

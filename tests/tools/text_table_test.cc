@@ -39,6 +39,14 @@ TEST(ResultTables, ShowsMetricsClassesAndConfusion) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+// macro_f1 counts classes without support that are predicted, and so does the table.
+TEST(ResultTables, MeansAreThoseOfAllRows) {
+  OrderedJson results = Results(3);
+  results["per_class"][0].update({{"precision", 0.0}, {"recall", 0.0}, {"f1", 0.0}});
+  EXPECT_THAT(
+      ResultTables(results, {}), HasSubstr("mean, sum     0.3333  0.6667  0.4444        3\n"));
+}
+
 TEST(ResultTables, CutsManyLabels) {
   const std::string text = ResultTables(Results(60), {.width = 80});
   EXPECT_THAT(text, HasSubstr("and 10 more (--json shows all)"));

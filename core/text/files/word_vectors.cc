@@ -1,12 +1,12 @@
 #include "core/text/files/word_vectors.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "core/base/decimal.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 
@@ -36,7 +36,7 @@ absl::Status ParseLine(
   for (const absl::string_view part :
       absl::StrSplit(line.substr(word->size()), ' ', absl::SkipEmpty())) {
     float value = 0;
-    if (!absl::SimpleAtof(part, &value) || !std::isfinite(value)) {
+    if (!ParseDecimal(part, &value)) {
       return Error(Exit::kData, "\"", Quote(*word), "\": expected a finite number, found \"",
           Quote(part), "\"");
     }

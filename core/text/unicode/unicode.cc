@@ -21,6 +21,37 @@ bool Contains(const unicode_tables::Range (&ranges)[N], char32_t c) {
   return at != end && at->first <= c;
 }
 
+// Unicode's property Case_Ignorable.
+bool IsCaseIgnorable(char32_t c) {
+  static constexpr char32_t kInWords[] = {'\'', '.', ':', 0xB7, 0x387, 0x55F, 0x5F4, 0x2018, 0x2019,
+      0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK: return true;
+    default: return std::binary_search(std::begin(kInWords), std::end(kInWords), c);
+  }
+}
+
+// Unicode's property Cased; requires a character that is not IsCaseIgnorable.
+bool IsCased(char32_t c) {
+  static constexpr unicode_tables::Range kOthers[] = {{0xAA, 0xAA}, {0xBA, 0xBA}, {0x2160, 0x217F},
+      {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL ||
+         category == UTF8PROC_CATEGORY_LT || Contains(kOthers, c);
+}
+
+// True if the capital sigma at `text[at]` is the last letter of a word.
+bool IsFinalSigma(const std::u32string& text, size_t at) {
+  size_t before = at, after = at + 1;
+  while (before > 0 && IsCaseIgnorable(text[before - 1])) --before;
+  while (after < text.size() && IsCaseIgnorable(text[after])) ++after;
+  return before > 0 && IsCased(text[before - 1]) && (after == text.size() || !IsCased(text[after]));
+}
+
 }  // namespace
 
 bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
@@ -58,5 +89,21 @@ std::u32string Lowercase(char32_t c) {
   return std::u32string(
       1, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
+
+std::u32string PythonLower(absl::string_view text) {
+  std::u32string characters, lower;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    characters += c.value;
+    at += c.size;
+  }
+  for (size_t i = 0; i < characters.size(); ++i) {
+    const bool final = characters[i] == 0x3A3 && IsFinalSigma(characters, i);
+    lower += final ? std::u32string(1, 0x3C2) : Lowercase(characters[i]);
+  }
+  return lower;
+}
+
+bool IsPythonSpace(char32_t c) { return IsSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
 }  // namespace cloze

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -24,6 +25,14 @@ std::u32string Decompose(char32_t c);
 
 // Returns the full lower-case mapping of a code point, regardless of its neighbours.
 std::u32string Lowercase(char32_t c);
+
+// Returns the text in small letters as Python's str.lower() does: Lowercase of each code point, but
+// a capital sigma that ends a word becomes a final sigma (the condition Final_Sigma of Unicode).
+// Invalid UTF-8 becomes U+FFFD.
+std::u32string PythonLower(absl::string_view text);
+
+// Returns true for the characters at which Python's str.split() splits.
+bool IsPythonSpace(char32_t c);
 
 }  // namespace cloze
 

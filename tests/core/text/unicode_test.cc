@@ -43,5 +43,27 @@ TEST(Unicode, AllCodePointsAreAsInTheReference) {
   EXPECT_EQ(Crc32(all), 0x9158C559u);
 }
 
+// Expected: Python's str.lower().
+TEST(Unicode, PythonLower) {
+  const std::pair<const char32_t*, const char*> cases[] = {{U"\u03c3", "\u03a3"},
+      {U"\u03b1\u03c2", "\u0391\u03a3"}, {U"\u03b1\u03c2.", "\u0391\u03a3."},
+      {U"\u03b1\u03c3.\u03b1", "\u0391\u03a3.\u0391"},
+      {U"\u03b1\u03c2 \u03b1", "\u0391\u03a3 \u0391"}, {U"1\u03c3", "1\u03a3"},
+      {U"\u24d0\u03c2", "\u24b6\u03a3"}, {U"\u02b0\u03c3", "\u02b0\u03a3"},
+      {U"a:\u0301\u03c2\u00ad1", "A:\u0301\u03a3\u00ad1"},
+      {U"i\u0307\u01c6\u00df", "\u0130\u01c5\u00df"}};
+  for (const auto& [lower, text] : cases) EXPECT_EQ(PythonLower(text), lower) << text;
+}
+
+TEST(Unicode, PythonSpaces) {
+  std::u32string spaces;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (IsPythonSpace(c)) spaces += c;
+  }
+  EXPECT_EQ(spaces,
+      U"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+      U"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000");
+}
+
 }  // namespace
 }  // namespace cloze

@@ -176,6 +176,20 @@ TEST_P(SourcesTest, ForcesAndForbidsTokens) {
   }
 }
 
+TEST_P(SourcesTest, ForcesTheTokenOfTheLastPosition) {
+  auto& config = const_cast<ModelConfig&>(session_->config());
+  options_.max_new_tokens = 1000;
+  options_.end_token = 119;
+  config.generation.banned = {119, config.end_id};
+  config.generation.forced_last_id = config.end_id;
+  for (const int beams : {1, 2}) {
+    options_.beams = beams;
+    const Ids ids = Generate({sources_[0]})[0];
+    EXPECT_EQ(ids.size(), config.max_tokens());
+    EXPECT_EQ(ids.back(), config.end_id);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SourcesTest, testing::Values("marian", "bart", "bert2bert"),
     [](const auto& info) { return std::string(info.param); });
 
