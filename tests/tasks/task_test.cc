@@ -107,8 +107,7 @@ TEST(Classifier, ErrorTextsAreCutBetweenCharacters) {
   const Model model(config, false);
   const SequenceClassificationSpec spec;
   const std::vector<std::string> labels = {"a", "b"};
-  const auto evaluation =
-      NewTextMetrics(model, spec, {.kind = spec.kind()}, {}, labels, tokenizer->get());
+  const auto evaluation = NewTextMetrics(model, spec, Decision(), {}, labels, tokenizer->get());
   Example example;
   example.ids = {2, 5};
   example.ids.insert(example.ids.end(), 60, 6);
