@@ -327,7 +327,7 @@ TEST(SquadWords, AreThoseOfPython) {
   for (const auto& [text, words] : cases) EXPECT_EQ(SquadWords(text), words) << text;
 }
 
-// The answer of the windows of a context of 8 tokens, each 6 tokens long without <class> and <sep>.
+// The answer of two windows, tokens 1 to 6 and 4 to 9 of a context.
 struct TwoWindows {
   explicit TwoWindows(const Tokenizer& tokenizer) {
     spec.set_max_tokens(10);
