@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
@@ -230,6 +232,32 @@ bool JsonFields::Bool(const char* field, bool otherwise) {
   if (value == nullptr) return otherwise;
   if (!value->is_boolean()) Fail(field, "expected true or false");
   return value->is_boolean() ? value->get<bool>() : otherwise;
+}
+
+void JsonFields::AllowOnly(absl::Span<const absl::string_view> known) {
+  for (const auto& [name, value] : object_.items()) {
+    if (!absl::c_linear_search(known, name))
+      Fail(Quote(name), "unknown member, ", Quote(value.dump(-1, ' ', true)), ": expected only ",
+          absl::StrJoin(known, ", "));
+  }
+}
+
+void JsonFields::AllowOnlyUnset(absl::Span<const absl::string_view> known) {
+  for (const auto& [name, value] : object_.items()) {
+    const bool unset = value.is_null() || value == false || value == "" ||
+                       (value.is_structured() && value.empty());
+    if (unset || absl::StartsWith(name, "_") || absl::c_linear_search(known, name)) continue;
+    Fail(Quote(name), "unknown member, ", Quote(value.dump(-1, ' ', true)),
+        ", which may change results (remove it if it has no meaning for this model)");
+  }
+}
+
+void JsonFields::AllowValues(const char* field, std::initializer_list<Json> values) {
+  const auto found = object_.find(field);
+  if (found == object_.end() || absl::c_linear_search(values, *found)) return;
+  const auto text = [](std::string* out, const Json& value) { out->append(value.dump()); };
+  Fail(field, "is ", Quote(found->dump(-1, ' ', true)), ", which is not supported: expected ",
+      absl::StrJoin(values, " or ", text));
 }
 
 absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,

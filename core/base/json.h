@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -73,6 +75,15 @@ class JsonFields {
   // Return "" or `otherwise` if the member is missing; another type is also recorded as an error.
   std::string String(const char* field);
   bool Bool(const char* field, bool otherwise);
+
+  // Records the first member that is not in `known`: the members that a reader understands and
+  // those that cannot change a result.
+  void AllowOnly(absl::Span<const absl::string_view> known);
+  // The same for files to which any program adds its own settings: a further member passes if it is
+  // null, false, an empty string, list or object, or if its name begins with '_'.
+  void AllowOnlyUnset(absl::Span<const absl::string_view> known);
+  // Records a member that has another value than one of `values`; it may be missing.
+  void AllowValues(const char* field, std::initializer_list<Json> values);
 
  private:
   const Json& object_;

@@ -126,6 +126,32 @@ TEST(JsonFields, ReadsMembersAndKeepsTheFirstError) {
   EXPECT_EQ(error([&](JsonFields& f) { f.Bool("i", true); }), "x.json: i: expected true or false");
 }
 
+TEST(JsonFields, NamesMembersThatNoTableHas) {
+  const Json json = {{"a", 1}, {"_b", 2}, {"c", nullptr}, {"d", false}, {"e", ""},
+      {"f", Json::array()}, {"g", Json::object()}, {"h", 0}};
+  const auto error = [&](auto check) {
+    JsonFields fields(json, "x.json");
+    check(fields);
+    return std::string(fields.status().message());
+  };
+  using Fields = JsonFields;
+  EXPECT_EQ(error([](Fields& f) { f.AllowOnly({"a", "_b", "c", "d", "e", "f", "g", "h"}); }), "");
+  EXPECT_EQ(error([](Fields& f) {
+    f.AllowOnly({"a", "_b", "c", "e", "f", "g", "h"});
+  }),
+      "x.json: d: unknown member, false: expected only a, _b, c, e, f, g, h");
+  EXPECT_EQ(error([](Fields& f) { f.AllowOnlyUnset({"a", "h"}); }), "");
+  EXPECT_EQ(error([](Fields& f) { f.AllowOnlyUnset({"a"}); }),
+      "x.json: h: unknown member, 0, which may change results (remove it if it has no meaning for "
+      "this model)");
+  EXPECT_EQ(error([](Fields& f) { f.AllowValues("a", {nullptr, 1}); }), "");
+  EXPECT_EQ(error([](Fields& f) { f.AllowValues("missing", {1}); }), "");
+  EXPECT_EQ(error([](Fields& f) {
+    f.AllowValues("c", {true, 0.5});
+  }),
+      "x.json: c: is null, which is not supported: expected true or 0.5");
+}
+
 TEST(ParseJsonLine, KeepsWhatIsWanted) {
   const std::vector<std::string> names = {"text", "list", "number", "gone", "object", "deep"};
   std::vector<JsonValue> values;
