@@ -8,8 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "core/tensor/safetensors.h"
-#include "core/text/unicode/unicode.h"
-#include "encoder/folder/sentence_vectors.h"
 #include "tasks/inference/encode_records.h"
 #include "tools/infer.h"
 
@@ -23,38 +21,6 @@ struct EncodeOptions {
   std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
   int64_t failed = 0;                      // wrong lines so far, with --on-error line
 };
-
-// Returns the session's tokenizer and limit, or the limit of the folder's rules if that is smaller.
-ModelInput InputOf(const Session& session, const EncodeOptions& options) {
-  ModelInput input = session.input();
-  if (options.vectors.has_value() && options.vectors->max_tokens > 0)
-    input.longest = std::min(input.longest, options.vectors->max_tokens);
-  return input;
-}
-
-// Returns `text` without white space at its ends and, with `lowercase`, in lower case.
-std::string Stripped(const std::string& text, bool lowercase) {
-  std::string out;
-  size_t end = 0;  // of `out`, after the last code point that is not white space
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    at += c.size;
-    if (out.empty() && IsSpace(c.value)) continue;
-    const std::u32string kept = lowercase ? Lowercase(c.value) : std::u32string(1, c.value);
-    for (const char32_t value : kept) AppendUtf8(value, &out);
-    if (!IsSpace(c.value)) end = out.size();
-  }
-  out.resize(end);
-  return out;
-}
-
-// Returns the record as the tokenizer gets it.
-Record Prepared(Record record, const EncodeOptions& options) {
-  if (!options.vectors.has_value()) return record;
-  record.text = Stripped(record.text, options.vectors->lowercase);
-  record.text_pair = Stripped(record.text_pair, options.vectors->lowercase);
-  return record;
-}
 
 // Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error and a
 // row of zeros.
@@ -97,7 +63,7 @@ absl::Status PassHidden(Session& session, absl::Span<const Record> records,
 absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   LineWriter writer;
-  const ModelInput input = InputOf(session, options);
+  const ModelInput input = InputOf(session, options.vectors);
   CutCounts cut;
   int64_t number = 0;
   RETURN_IF_ERROR(
@@ -105,7 +71,7 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
         std::vector<Query> queries;
         const auto encode = [&](size_t i, int adapter) -> absl::Status {
           ASSIGN_OR_RETURN(
-              Example example, EncodeRecord(Prepared(records[i], options), input, &cut));
+              Example example, EncodeRecord(Prepared(records[i], options.vectors), input, &cut));
           queries.push_back({std::move(example), adapter});
           return absl::OkStatus();
         };
@@ -221,20 +187,11 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
 
 // Sets the pooling as a folder of sentence-transformers does, else the mean.
 absl::Status SetDefaultPool(EncodeOptions* options) {
-  std::string folder = options->infer.model;
-  if (!PathExists(JoinPath(folder, "modules.json"))) {
-    ASSIGN_OR_RETURN(folder, BaseFolder(folder));
-  }
-  auto vectors = ReadSentenceVectors(folder);
-  if (!vectors.ok()) {
-    return Error(
-        ExitOf(vectors.status()), vectors.status().message(), "; --pool chooses a pooling instead");
-  }
-  options->pool = "mean";
-  if (!vectors->has_value()) return absl::OkStatus();
-  options->pool = (*vectors)->pool;
-  options->normalize |= (*vectors)->normalize;
-  options->vectors = *std::move(vectors);
+  ASSIGN_OR_RETURN(
+      auto vectors, VectorsOf(options->infer.model, "--pool chooses a pooling instead"));
+  options->pool = vectors.has_value() ? vectors->pool : "mean";
+  options->normalize |= vectors.has_value() && vectors->normalize;
+  options->vectors = std::move(vectors);
   return absl::OkStatus();
 }
 

@@ -9,14 +9,14 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/onnx/runtime.h"
 #include "tasks/inference/session.h"
-#include "tools/command.h"
-#include "tools/process.h"
+#include "tools/infer.h"
 
 namespace cloze {
 namespace {
 
 struct ExportOptions {
-  std::string model, out, pool = "none";
+  std::string model, out, pool;
+  bool normalize = true;  // the pooled vector
   int opset = 17;
   bool external_data = false, int8 = false, check = false;
 };
@@ -46,9 +46,8 @@ std::vector<Query> CheckQueries(const Session& session) {
   for (const int64_t length : {3, 64, 17}) {
     Query query;
     for (int64_t i = 0; i < std::min(length, session.max_tokens()); ++i) {
-      int32_t id = Philox::Below(philox(length, i, 0)[0], config.vocab);
-      if (id == config.pad_id) id = (id + 1) % config.vocab;
-      query.ids.push_back(id);
+      const int32_t id = Philox::Below(philox(length, i, 0)[0], config.vocab);
+      query.ids.push_back(i == 5 ? config.pad_id : id);  // a text may hold padding
     }
     query.second = config.token_types > 1 ? query.ids.size() / 2 : query.ids.size();
     query.rows = {0};
@@ -72,6 +71,13 @@ OnnxBatch BatchOf(const std::vector<Query>& queries, const ModelConfig& config) 
     }
   }
   return batch;
+}
+
+OnnxPool PoolOf(const ExportOptions& options) {
+  return options.pool == "mean"  ? OnnxPool::kMean
+         : options.pool == "cls" ? OnnxPool::kClass
+         : options.pool == "max" ? OnnxPool::kMax
+                                 : OnnxPool::kNone;
 }
 
 // Compares all results of `file` in ONNX Runtime with Cloze's for the model, in f32.
@@ -99,8 +105,8 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const ExportOpti
     RETURN_IF_ERROR(
         session->Hidden(queries, /*only_last=*/true, [&](int64_t query, int, ConstMat hidden) {
           compare(query, hidden);
-          if (options.pool == "none") return;
-          const std::vector<float> vector = Pooled(hidden, options.pool, /*normalize=*/true);
+          if (PoolOf(options) == OnnxPool::kNone) return;
+          const std::vector<float> vector = Pooled(hidden, options.pool, options.normalize);
           comparison.Add(vector.data(), &outputs[1].values[query * hidden.cols], hidden.cols);
         }));
   } else {
@@ -121,7 +127,7 @@ absl::StatusOr<OrderedJson> CheckReport(const ExportOptions& options, const std:
       {"equal_answers", 1.0 * check.equal_answers / check.rows}};
 }
 
-absl::Status Export(const ExportOptions& options) {
+absl::Status Export(ExportOptions options) {
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
@@ -132,16 +138,21 @@ absl::Status Export(const ExportOptions& options) {
   }
   ModelConfig plain = config;  // ONNX files hold f32
   plain.int8 = false;
-  const OnnxPool pool = options.pool == "mean"  ? OnnxPool::kMean
-                        : options.pool == "cls" ? OnnxPool::kClass
-                                                : OnnxPool::kNone;
-  if (pool != OnnxPool::kNone && config.head != HeadKind::kNone)
+  if (PoolOf(options) != OnnxPool::kNone && config.head != HeadKind::kNone)
     return Error(Exit::kUsage, "--pool is for models without a head");
-  OnnxGraph graph = ExportOnnx(*model, pool, options.int8);
+  std::optional<SentenceVectors> vectors;
+  if (options.pool.empty()) {
+    ASSIGN_OR_RETURN(vectors, VectorsOf(options.model, "--pool chooses a pooling instead"));
+  }
+  if (vectors.has_value() && config.head == HeadKind::kNone)
+    options.pool = vectors->pool, options.normalize = vectors->normalize;
+  OnnxGraph graph = ExportOnnx(*model, PoolOf(options), options.normalize, options.int8);
   RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
-  RETURN_IF_ERROR(CopyTokenizer({options.model}, folder.path(), config.vocab, config.max_tokens()));
+  RETURN_IF_ERROR(
+      CopyTokenizer({options.model}, folder.path(), config.vocab, LongestText(config, vectors)));
+  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder.path()));
   OrderedJson report = {{"model", JoinPath(folder.final_path(), "model.onnx")}};
   if (options.check) {
     ASSIGN_OR_RETURN(
@@ -164,9 +175,10 @@ void AddExport(Command& app) {
         "Folder for model.onnx, config.json and the tokenizer; must not exist.",
         {.required = true});
     command.Add("--pool", &options.pool,
-        "Models without a head: also give sentence_embedding, the mean of the tokens or the first "
-        "token, of length 1.",
-        {.choices = {"none", "mean", "cls"}});
+        "Models without a head: also give sentence_embedding, the mean or the largest values of "
+        "the tokens, or the first token, of length 1. Default: as modules.json of "
+        "sentence-transformers says, whose files are then copied; without it none.",
+        {.choices = {"none", "mean", "cls", "max"}});
     command.Add("--opset", &options.opset, "Version of ONNX's operators.", {.min = 17, .max = 23});
     command.Add("--external-data", &options.external_data,
         "Write the weights to model.onnx_data, as is always done above 1.8 GB.");

@@ -74,6 +74,7 @@ class TextGauge : public Gauge {
     ASSIGN_OR_RETURN(
         const auto task, RestoreTask(folder, session.config(), session.config().max_tokens()));
     if (task != nullptr && task->has_discrete_answers()) command_ = task->command();
+    ASSIGN_OR_RETURN(vectors_, VectorsOf(folder));
     InputOptions input;
     input.path = options.texts;
     input.vocab_size = session.config().vocab;
@@ -124,11 +125,13 @@ class TextGauge : public Gauge {
     return ForParts([&](absl::Span<const Record> records) -> absl::Status {
       std::vector<Query> queries;
       for (const Record& record : records) {
-        ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
+        ASSIGN_OR_RETURN(Example example,
+            EncodeRecord(Prepared(record, vectors_), InputOf(session, vectors_), &cut));
         queries.push_back({std::move(example)});
       }
       return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-        m->vectors.push_back(Pooled(hidden, "mean", /*normalize=*/false));
+        m->vectors.push_back(
+            Pooled(hidden, vectors_.has_value() ? vectors_->pool : "mean", /*normalize=*/false));
       });
     });
   }
@@ -144,6 +147,7 @@ class TextGauge : public Gauge {
   }
 
   std::string file_, command_;  // no command: vectors are compared
+  std::optional<SentenceVectors> vectors_;
   std::vector<Record> records_;
 };
 

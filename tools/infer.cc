@@ -5,6 +5,8 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
+#include "core/text/unicode/unicode.h"
+#include "encoder/folder/adapter.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
 #include "tasks/run/run_folder.h"
@@ -20,6 +22,22 @@ absl::Status ReportProblems(
     const Predictor& predictor, const std::string& source, int64_t unplaced = 0) {
   ReportCut(predictor.cut());
   return InvalidLines(source, predictor.failed() + unplaced, kSeeErrors);
+}
+
+// Returns `text` without white space at its ends and, with `lowercase`, in lower case.
+std::string Stripped(const std::string& text, bool lowercase) {
+  std::string out;
+  size_t end = 0;  // of `out`, after the last code point that is not white space
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    if (out.empty() && IsSpace(c.value)) continue;
+    const std::u32string kept = lowercase ? Lowercase(c.value) : std::u32string(1, c.value);
+    for (const char32_t value : kept) AppendUtf8(value, &out);
+    if (!IsSpace(c.value)) end = out.size();
+  }
+  out.resize(end);
+  return out;
 }
 
 AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
@@ -210,6 +228,36 @@ absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     RETURN_IF_ERROR(status);
     RETURN_IF_ERROR(CheckSignals());
   }
+}
+
+absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
+    const std::string& folder, absl::string_view hint) {
+  std::string own = folder;
+  if (!PathExists(JoinPath(folder, "modules.json"))) {
+    ASSIGN_OR_RETURN(own, BaseFolder(folder));
+  }
+  auto vectors = ReadSentenceVectors(own);
+  if (vectors.ok()) return vectors;
+  return Error(ExitOf(vectors.status()), vectors.status().message(), "; ", hint);
+}
+
+int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors) {
+  const int64_t most = config.max_tokens();
+  return vectors.has_value() && vectors->max_tokens > 0 ? std::min(most, vectors->max_tokens)
+                                                        : most;
+}
+
+ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors) {
+  ModelInput input = session.input();
+  input.longest = std::min(input.longest, LongestText(session.config(), vectors));
+  return input;
+}
+
+Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
+  if (!vectors.has_value()) return record;
+  record.text = Stripped(record.text, vectors->lowercase);
+  record.text_pair = Stripped(record.text_pair, vectors->lowercase);
+  return record;
 }
 
 Predictor::Options PredictorOptions(

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "encoder/folder/sentence_vectors.h"
 #include "tasks/inference/encode_records.h"
 #include "tasks/inference/predictor.h"
 #include "tools/answers.h"
@@ -84,6 +85,17 @@ absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
 // `most` at a time, and for each wrong record alone.
 absl::Status ForEachAdapter(const EncodedRecords& encoded, size_t most,
     absl::FunctionRef<absl::Status(size_t begin, size_t end)> f);
+
+// Returns how sentence-transformers makes vectors of texts with the model or adapter in `folder`;
+// nullopt if its files do not say. Errors of ReadSentenceVectors, and `hint`.
+absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
+    const std::string& folder, absl::string_view hint = "remove modules.json to go on without it");
+// Returns the longest text in tokens, special ones included, of a model with these vectors.
+int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors);
+// Returns the session's tokenizer and limit, or the limit of `vectors` if that is smaller.
+ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors);
+// Returns the record as the tokenizer gets it.
+Record Prepared(Record record, const std::optional<SentenceVectors>& vectors);
 
 // Options of a predictor for `command`.
 Predictor::Options PredictorOptions(

@@ -7,8 +7,7 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tasks/run/run_folder.h"
-#include "tools/command.h"
-#include "tools/process.h"
+#include "tools/infer.h"
 
 namespace cloze {
 namespace {
@@ -20,6 +19,8 @@ struct MergeOptions {
 absl::Status Merge(const MergeOptions& options) {
   ASSIGN_OR_RETURN(const std::string base, BaseFolder(options.adapter, options.model));
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
+  const bool own = PathExists(JoinPath(options.adapter, "modules.json"));
+  ASSIGN_OR_RETURN(const auto vectors, VectorsOf(own ? options.adapter : base));
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   if (model->config().int8) {
@@ -34,12 +35,12 @@ absl::Status Merge(const MergeOptions& options) {
   }
   RETURN_IF_ERROR(saved);
   const ModelConfig& config = model->config();
-  RETURN_IF_ERROR(
-      CopyTokenizer({options.adapter, base}, folder.path(), config.vocab, config.max_tokens()));
+  RETURN_IF_ERROR(CopyTokenizer(
+      {options.adapter, base}, folder.path(), config.vocab, LongestText(config, vectors)));
+  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder.path()));
   RETURN_IF_ERROR(CopySpec(options.adapter, folder.path()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(folder.Commit());
-  NoteModules(base);
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(folder.final_path()), "}\n"));
 }
 

@@ -93,14 +93,6 @@ absl::Status CheckCanCreate(std::string folder) {
       Exit::kCannotCreate, QuotePath(folder), ": expected a folder that can be written to");
 }
 
-void NoteModules(const std::string& folder) {
-  if (!PathExists(JoinPath(folder, "modules.json"))) return;
-  std::fputs(
-      "cloze: modules.json was not copied: give `cloze encode` the pooling of that folder with "
-      "--pool and --normalize\n",
-      stderr);
-}
-
 absl::Status WriteOutput(
     const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write) {
   if (out.empty() || out == "-") {

@@ -46,9 +46,6 @@ absl::Status WriteOutput(
 // Returns kCannotCreate if no files can be created in `folder` or, if it is missing, in the nearest
 // folder above it.
 absl::Status CheckCanCreate(std::string folder);
-// Says, after writing a model that was made from the one in `folder`, that its modules.json (of
-// sentence-transformers) was not copied.
-void NoteModules(const std::string& folder);
 // Returns kCannotCreate if the folder of `out` does not exist, or if `out` exists and is not a file
 // that `force` replaces.
 absl::Status CheckOutput(const std::string& out, bool force);

@@ -98,7 +98,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
 
 // Writes the model folder: int8 weights, tokenizer, and the spec if the model is from a run.
 absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, ModelConfig config,
-    Session& session, const std::string& folder) {
+    const std::optional<SentenceVectors>& vectors, Session& session, const std::string& folder) {
   const ParamStore& params = session.model().params();
   for (ParamId id = 0; id < params.size(); ++id) {
     const Param& p = params.param(id);
@@ -108,7 +108,8 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
   config.int8 = true;
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
-    RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
+    RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, LongestText(config, vectors)));
+  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder));
   RETURN_IF_ERROR(CopySpec(options.model, folder));
   return AddManifest(folder, 0).status();
 }
@@ -134,13 +135,14 @@ absl::Status Quantize(const QuantizeOptions& options) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an encoder-decoder: expected --data (pairs of a text and its target)");
   }
+  ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options.model));
   ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
   ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
   RETURN_IF_ERROR(session->WordEmbeddings().status());  // reads them all
   ModelConfig config = session->config();
   config.original = HashParams(session->model().params(), config);
   ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));
-  RETURN_IF_ERROR(WriteFolder(options, plan, std::move(config), *session, folder.path()));
+  RETURN_IF_ERROR(WriteFolder(options, plan, std::move(config), vectors, *session, folder.path()));
   ASSIGN_OR_RETURN(const auto written, Session::Open(folder.path(), DType::kF32));
   written->UseInt8();
   ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
@@ -156,7 +158,6 @@ absl::Status Quantize(const QuantizeOptions& options) {
         options.max_loss, " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());
-  NoteModules(options.model);
   return WriteStdout(ToJsonLine(result) + "\n");
 }
 
@@ -173,7 +174,8 @@ void AddQuantize(Command& app) {
     command.Add("--texts", &options.gauge.texts,
         "Texts without labels, one per line or in a table or JSON lines, with the columns or "
         "fields of the run's spec. The loss is then the share of answers that differ; "
-        "for models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
+        "for models that do not classify, 1 - the mean cosine of the texts' vectors, pooled as "
+        "modules.json says or to their mean.",
         {.type = "FILE"});
     command.Add("--max-loss", &options.max_loss,
         "Largest allowed drop of the metric in points: from 0.91 to 0.90 is 1 point (of metrics "

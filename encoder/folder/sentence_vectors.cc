@@ -1,6 +1,5 @@
 #include "encoder/folder/sentence_vectors.h"
 
-#include <map>
 #include <set>
 #include <utility>
 
@@ -13,100 +12,209 @@
 namespace cloze {
 namespace {
 
-// Returns the object in a file of the folder, an empty one if there is no such file.
-absl::StatusOr<Json> ReadObject(const std::string& path) {
-  if (!PathExists(path)) return Json::object();
-  return ReadJson(path);
-}
+constexpr std::pair<const char*, const char*> kPools[] = {{"pooling_mode_cls_token", "cls"},
+    {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
 
-// Returns the only pooling that the config.json of a Pooling module turns on.
-absl::StatusOr<std::string> PoolingIn(const std::string& path) {
-  static const std::map<std::string, std::string> kPools = {{"pooling_mode_cls_token", "cls"},
-      {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
-  ASSIGN_OR_RETURN(const Json config, ReadJson(path));
-  std::set<std::string> pools;
-  const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
-  if (mode.is_string()) pools.insert(mode.get<std::string>());
-  for (const auto& [field, value] : config.items()) {
-    if (!absl::StartsWith(field, "pooling_mode_") || value != true) continue;
-    const auto known = kPools.find(field);
-    pools.insert(known == kPools.end() ? field : known->second);
-  }
-  for (const auto& [field, pool] : kPools) {
-    if (pools == std::set<std::string>{pool}) return pool;
-  }
-  return Error(Exit::kMismatch, QuotePath(path),
-      ": expected one pooling of cls, mean and max, the others are not supported");
-}
+// Reads the modules of a folder.
+class SentenceFolder {
+ public:
+  explicit SentenceFolder(std::string folder) : folder_(std::move(folder)) {}
 
-// Returns the settings of a Transformer module, from the first file that it has of those that
-// versions of sentence-transformers have written.
-absl::StatusOr<Json> TransformerSettings(const std::string& module) {
-  for (const char* family :
-      {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
-    const std::string path = JoinPath(module, absl::StrCat("sentence_", family, "_config.json"));
-    if (PathExists(path)) return ReadJson(path);
+  absl::StatusOr<SentenceVectors> Read() {
+    ASSIGN_OR_RETURN(const Json modules, Modules());
+    std::set<std::string> seen;
+    for (const Json& module : modules) {
+      ASSIGN_OR_RETURN(const std::string name, ReadModule(module));
+      const bool ordered = name == "Transformer" ? seen.empty()
+                           : name == "Pooling"   ? seen == std::set<std::string>{"Transformer"}
+                                                 : seen.contains("Pooling");
+      if (!seen.insert(name).second || !ordered)
+        return Wrong(Exit::kMismatch, kModules, "expected Transformer, Pooling and then Normalize");
+    }
+    if (vectors_.pool.empty())
+      return Wrong(Exit::kData, kModules, "expected a list of modules with a Pooling module");
+    RETURN_IF_ERROR(ReadPrompts());
+    RETURN_IF_ERROR(ReadLimits());
+    vectors_.folder = folder_;
+    return std::move(vectors_);
   }
-  return Json::object();
-}
 
-// Sets max_tokens and lowercase.
-absl::Status ReadLimits(
-    const std::string& folder, const std::string& module, SentenceVectors* vectors) {
-  constexpr double kNoLimit = 1e6;
-  ASSIGN_OR_RETURN(const Json settings, TransformerSettings(module));
-  ASSIGN_OR_RETURN(const Json tokenizer, ReadObject(JoinPath(folder, "tokenizer_config.json")));
-  vectors->lowercase = JsonMember(settings, "do_lower_case") == true;
-  const Json &own = JsonMember(settings, "max_seq_length"),
-             &limit = own.is_number() ? own : JsonMember(tokenizer, "model_max_length");
-  const double tokens = limit.is_number() ? limit.get<double>() : 0;
-  if (tokens >= 3 && tokens < kNoLimit) vectors->max_tokens = static_cast<int64_t>(tokens);
-  return absl::OkStatus();
-}
+  static constexpr char kModules[] = "modules.json";
+
+ private:
+  template <typename... Parts>
+  absl::Status Wrong(Exit exit, const std::string& file, const Parts&... what) const {
+    return Error(exit, QuotePath(JoinPath(folder_, file)), ": ", what...);
+  }
+  // Returns kMismatch with the error of `fields`, all of whose members have been read.
+  static absl::Status Checked(const JsonFields& fields) {
+    if (fields.status().ok()) return absl::OkStatus();
+    return Error(Exit::kMismatch, fields.status().message());
+  }
+
+  // The file holds a list, and ParseJson takes an object.
+  absl::StatusOr<Json> Modules() {
+    const std::string path = JoinPath(folder_, kModules);
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
+    ASSIGN_OR_RETURN(const Json file, ParseJson(absl::StrCat("{\"modules\":", text, "}"), path));
+    if (file.size() != 1) return Wrong(Exit::kData, kModules, "expected a list of modules");
+    vectors_.files.emplace_back(kModules);
+    return JsonMember(file, "modules");
+  }
+
+  // Returns the object in a file of the folder, an empty one if there is no such file.
+  absl::StatusOr<Json> ReadObject(const std::string& file) {
+    if (!PathExists(JoinPath(folder_, file))) return Json::object();
+    vectors_.files.push_back(file);
+    return ReadJson(JoinPath(folder_, file));
+  }
+
+  // Returns the module's name.
+  absl::StatusOr<std::string> ReadModule(const Json& module) {
+    JsonFields fields(module, JoinPath(folder_, kModules));
+    const std::string type = fields.String("type"), part = fields.String("path");
+    RETURN_IF_ERROR(fields.status());
+    if (absl::StartsWith(part, "/") || absl::StrContains(absl::StrCat("/", part, "/"), "/../"))
+      return Wrong(
+          Exit::kData, kModules, "path: ", JsonString(part), ": expected a folder inside this one");
+    fields.AllowOnly({"idx", "name", "path", "type", "kwargs"});
+    fields.AllowValues("kwargs", {nullptr, Json::array(), Json::object()});
+    RETURN_IF_ERROR(Checked(fields));
+    std::string name = type.substr(type.rfind('.') + 1);
+    const bool own = absl::StartsWith(type, "sentence_transformers.");
+    if (own && name == "Transformer") {
+      if (!part.empty() && part != ".")
+        return Wrong(Exit::kMismatch, kModules, "path: ", JsonString(part),
+            ": expected the Transformer in this folder");
+    } else if (own && name == "Pooling") {
+      RETURN_IF_ERROR(ReadPooling(JoinPath(part, "config.json")));
+    } else if (own && name == "Normalize") {
+      vectors_.normalize = true;
+      ASSIGN_OR_RETURN(const Json config, ReadObject(JoinPath(part, "config.json")));
+      JsonFields none(config, JoinPath(folder_, JoinPath(part, "config.json")));
+      if (!part.empty()) none.AllowOnly({});
+      RETURN_IF_ERROR(Checked(none));
+    } else {
+      return Wrong(Exit::kMismatch, kModules, "the module ", JsonString(type), " is not supported");
+    }
+    return name;
+  }
+
+  // Sets the only pooling that the config.json of a Pooling module turns on.
+  absl::Status ReadPooling(const std::string& file) {
+    ASSIGN_OR_RETURN(const Json config, ReadJson(JoinPath(folder_, file)));
+    vectors_.files.push_back(file);
+    std::set<std::string> pools;
+    const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
+    if (mode.is_string()) pools.insert(mode.get<std::string>());
+    for (const auto& [field, value] : config.items()) {
+      if (!absl::StartsWith(field, "pooling_mode_") || value != true) continue;
+      pools.insert(field);
+      for (const auto& [known, pool] : kPools)
+        if (field == known) pools.erase(field), pools.insert(pool);
+    }
+    for (const auto& [field, pool] : kPools)
+      if (pools == std::set<std::string>{pool}) vectors_.pool = pool;
+    if (vectors_.pool.empty())
+      return Wrong(Exit::kMismatch, file,
+          "expected one pooling of cls, mean and max, the others are not supported");
+    JsonFields fields(config, JoinPath(folder_, file));
+    fields.AllowOnly({"pooling_mode", "pooling_mode_cls_token", "pooling_mode_mean_tokens",
+        "pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens",
+        "pooling_mode_weightedmean_tokens", "pooling_mode_lasttoken",
+        // Do not change vectors without a prompt.
+        "include_prompt", "word_embedding_dimension", "embedding_dimension"});
+    if (!mode.is_null() && !mode.is_string()) fields.Fail("pooling_mode", "expected a string");
+    for (const auto& [field, value] : config.items())
+      if (absl::StartsWith(field, "pooling_mode_"))
+        fields.AllowValues(field.c_str(), {true, false});
+    return Checked(fields);
+  }
+
+  // Prompts of names that the caller of sentence-transformers gives are not used.
+  absl::Status ReadPrompts() {
+    constexpr char kFile[] = "config_sentence_transformers.json";
+    ASSIGN_OR_RETURN(const Json config, ReadObject(kFile));
+    if (JsonMember(config, "default_prompt_name").is_string())
+      return Wrong(Exit::kMismatch, kFile, "default_prompt_name: prompts are not supported");
+    JsonFields fields(config, JoinPath(folder_, kFile));
+    fields.AllowOnly({"__version__", "prompts", "default_prompt_name", "similarity_fn_name",
+        "model_type", "truncate_dim"});
+    fields.AllowValues("default_prompt_name", {nullptr});
+    fields.AllowValues("truncate_dim", {nullptr});
+    fields.AllowValues("model_type", {nullptr, "SentenceTransformer"});
+    return Checked(fields);
+  }
+
+  // Returns the settings of the Transformer module, from the first file that the folder has of
+  // those that versions of sentence-transformers have written.
+  absl::StatusOr<Json> TransformerSettings() {
+    for (const char* family :
+        {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+      const std::string file = absl::StrCat("sentence_", family, "_config.json");
+      if (!PathExists(JoinPath(folder_, file))) continue;
+      ASSIGN_OR_RETURN(Json settings, ReadObject(file));
+      JsonFields fields(settings, JoinPath(folder_, file));
+      fields.AllowOnly({"max_seq_length", "do_lower_case", "transformer_task", "modality_config",
+          "module_output_name", "processing_kwargs", "unpad_inputs", "model_args", "model_kwargs",
+          "tokenizer_args", "tokenizer_kwargs", "processor_kwargs", "config_args",
+          "config_kwargs"});
+      fields.AllowValues("do_lower_case", {nullptr, false, true});
+      fields.AllowValues("transformer_task", {nullptr, "feature-extraction"});
+      fields.AllowValues("module_output_name", {nullptr, "token_embeddings"});
+      const Json text = {{"method", "forward"}, {"method_output_name", "last_hidden_state"}};
+      fields.AllowValues("modality_config", {nullptr, Json::object(), Json{{"text", text}}});
+      for (const char* more : {"processing_kwargs", "model_args", "model_kwargs", "tokenizer_args",
+               "tokenizer_kwargs", "processor_kwargs", "config_args", "config_kwargs"})
+        fields.AllowValues(more, {nullptr, Json::object()});
+      int32_t length = 0;
+      fields.Integer("max_seq_length", false, 1, 1'000'000'000, &length);
+      RETURN_IF_ERROR(Checked(fields));
+      return settings;
+    }
+    return Json::object();
+  }
+
+  // Sets max_tokens and lowercase.
+  absl::Status ReadLimits() {
+    constexpr double kNoLimit = 1e6;
+    ASSIGN_OR_RETURN(const Json settings, TransformerSettings());
+    const std::string file = JoinPath(folder_, "tokenizer_config.json");
+    Json tokenizer = Json::object();
+    if (PathExists(file)) {
+      ASSIGN_OR_RETURN(tokenizer, ReadJson(file));
+    }
+    vectors_.lowercase = JsonMember(settings, "do_lower_case") == true;
+    const Json &own = JsonMember(settings, "max_seq_length"),
+               &limit = own.is_number() ? own : JsonMember(tokenizer, "model_max_length");
+    const double tokens = limit.is_number() ? limit.get<double>() : 0;
+    if (tokens >= 3 && tokens < kNoLimit) vectors_.max_tokens = static_cast<int64_t>(tokens);
+    return absl::OkStatus();
+  }
+
+  std::string folder_;
+  SentenceVectors vectors_;
+};
 
 }  // namespace
 
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder) {
-  const std::string path = JoinPath(folder, "modules.json");
-  if (!PathExists(path)) return std::nullopt;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  // The file holds a list, and ParseJson takes an object.
-  ASSIGN_OR_RETURN(const Json file, ParseJson(absl::StrCat("{\"modules\":", text, "}"), path));
-  if (file.size() != 1) return Error(Exit::kData, QuotePath(path), ": expected a list of modules");
-  SentenceVectors vectors;
-  std::string transformer = folder;
-  for (const Json& module : JsonMember(file, "modules")) {
-    JsonFields fields(module, path);
-    const std::string type = fields.String("type"), name = type.substr(type.rfind('.') + 1),
-                      at = JoinPath(folder, fields.String("path"));
-    RETURN_IF_ERROR(fields.status());
-    if (const std::string part = fields.String("path");
-        absl::StartsWith(part, "/") || absl::StrContains(absl::StrCat("/", part, "/"), "/../"))
-      return Error(Exit::kData, QuotePath(path), ": path: ", JsonString(part),
-          ": expected a folder inside this one");
-    if (name == "Transformer") {
-      transformer = at;
-    } else if (name == "Pooling") {
-      ASSIGN_OR_RETURN(vectors.pool, PoolingIn(JoinPath(at, "config.json")));
-    } else if (name == "Normalize") {
-      vectors.normalize = true;
-    } else {
-      return Error(
-          Exit::kMismatch, QuotePath(path), ": the module ", JsonString(type), " is not supported");
-    }
-  }
-  if (vectors.pool.empty()) {
-    return Error(
-        Exit::kData, QuotePath(path), ": expected a list of modules with a Pooling module");
-  }
-  const std::string prompts = JoinPath(folder, "config_sentence_transformers.json");
-  ASSIGN_OR_RETURN(const Json config, ReadObject(prompts));
-  if (JsonMember(config, "default_prompt_name").is_string()) {
-    return Error(
-        Exit::kMismatch, QuotePath(prompts), ": default_prompt_name: prompts are not supported");
-  }
-  RETURN_IF_ERROR(ReadLimits(folder, transformer, &vectors));
+  if (!PathExists(JoinPath(folder, SentenceFolder::kModules))) return std::nullopt;
+  ASSIGN_OR_RETURN(SentenceVectors vectors, SentenceFolder(folder).Read());
   return vectors;
+}
+
+absl::Status CopySentenceVectors(
+    const std::optional<SentenceVectors>& vectors, const std::string& to) {
+  if (!vectors.has_value()) return absl::OkStatus();
+  for (const std::string& file : vectors->files) {
+    ASSIGN_OR_RETURN(
+        const std::string text, ReadFile(JoinPath(vectors->folder, file), kMaxConfigBytes));
+    const std::string path = JoinPath(to, file);
+    RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+    RETURN_IF_ERROR(WriteNewFile(path, text));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cloze

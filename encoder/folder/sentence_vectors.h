@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -16,13 +17,21 @@ struct SentenceVectors {
   bool normalize = false;  // to length 1
   int64_t max_tokens = 0;  // of a text, special tokens included; 0: as many as the model takes
   bool lowercase = false;  // texts are lower-cased before the tokenizer reads them
+  std::string folder;      // that was read
+  std::vector<std::string> files;  // that say so, with paths in the folder
 };
 
 // Reads modules.json and the files that it names; nullopt for a folder without it. max_tokens is
 // max_seq_length of sentence_bert_config.json, or of the file of another family that older versions
 // wrote, else model_max_length of tokenizer_config.json.
-// kData for invalid files; kMismatch for modules, poolings and prompts that Cloze does not have.
+// kData for invalid files; kMismatch for modules, poolings, prompts and other settings that Cloze
+// does not have.
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
+
+// Copies the files of `vectors`, if there are any, to the model folder `to`, which has none of
+// them.
+absl::Status CopySentenceVectors(
+    const std::optional<SentenceVectors>& vectors, const std::string& to);
 
 }  // namespace cloze
 

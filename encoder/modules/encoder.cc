@@ -53,8 +53,18 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
 }
 
 std::vector<int32_t> Encoder::PositionRows(const Pass& pass) const {
-  std::vector<int32_t> rows = pass.batch.positions;
+  const Batch& b = pass.batch;
+  std::vector<int32_t> rows = b.positions;
   for (int32_t& row : rows) row += config_.position_offset;
+  if (!config_.family->positions_after_pad) return rows;
+  for (int64_t s = 0; s < b.sequences(); ++s) {
+    int32_t pads = 0;
+    for (int64_t r = b.cu_seqlens[s]; r < b.cu_seqlens[s + 1]; ++r) {
+      const bool pad = b.ids[r] == config_.pad_id;
+      rows[r] = pad ? config_.pad_id : rows[r] - pads;
+      pads += pad;
+    }
+  }
   return rows;
 }
 
@@ -297,16 +307,20 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
     embedding_norm_.Backward(pass, saved.embeddings, dz, {}, {}, dropout, nullptr, dz, {});
   }
   const Batch& b = pass.batch;
-  if (positions_ >= 0) {
-    EmbeddingBackward(
-        dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
-  }
   if (types_ >= 0)
     EmbeddingBackward(dz, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+  const auto to_positions = [&] {
+    if (positions_ < 0) return;
+    EmbeddingBackward(
+        dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+  };
+  // As in PyTorch, the word embedding of padding gets no gradient, and neither does its position.
+  const bool after_pad = config_.family->positions_after_pad;
+  if (!after_pad) to_positions();
   if (config_.embedding_scale != 1) Axpby(config_.embedding_scale, dz, 0, dz);
-  // A pad token may start a target. As in PyTorch, its embedding gets no gradient.
-  for (int64_t r = 0; !source_.empty() && r < b.tokens(); ++r)
+  for (int64_t r = 0; (after_pad || !source_.empty()) && r < b.tokens(); ++r)
     if (b.ids[r] == config_.pad_id) ZeroRowsFrom(Rows(dz, r, 1), 0);
+  if (after_pad) to_positions();
   EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
 }
 

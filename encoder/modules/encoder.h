@@ -79,8 +79,9 @@ class Encoder {
   BlockState RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const;
-  // Return the rows of the position and the type table for the batch; a model with at most one type
-  // (RoBERTa) uses row 0.
+  // Return the rows of the position and the type table for the batch. Families with
+  // positions_after_pad count positions without pad tokens, whose row is pad_id; a model with at
+  // most one type (RoBERTa) uses row 0.
   std::vector<int32_t> PositionRows(const Pass& pass) const;
   std::vector<int32_t> TypeRows(const Pass& pass) const;
 

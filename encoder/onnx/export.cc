@@ -21,9 +21,9 @@ class Exporter {
  public:
   Exporter(const Model& model, bool int8) : model_(model), config_(model.config()), int8_(int8) {}
 
-  OnnxGraph Run(OnnxPool pool) {
+  OnnxGraph Run(OnnxPool pool, bool normalize) {
     Inputs();
-    Head(Blocks(Embeddings()), pool);
+    Head(Blocks(Embeddings()), pool, normalize);
     return std::move(graph_);
   }
 
@@ -132,9 +132,16 @@ class Exporter {
       x = Binary("Add", x, gather(Role::kTokenTypeEmbeddings, types));
     }
     if (config_.positions == Positions::kLearned || config_.positions == Positions::kSinusoidal) {
-      const Value rows = Binary("Add", range_, graph_.Integers({config_.position_offset}, true));
+      const bool after_pad = config_.family->positions_after_pad;
+      const Value rows =
+          after_pad ? AddPositionsAfterPad(config_.pad_id, ids_, &graph_)
+                    : Binary("Add", range_, graph_.Integers({config_.position_offset}, true));
       const Value positions = gather(Role::kPositionEmbeddings, rows);
-      graph_.DeclareShape(positions, {kLength, size});
+      if (after_pad) {
+        graph_.DeclareShape(positions, {kBatch, kLength, size});
+      } else {
+        graph_.DeclareShape(positions, {kLength, size});
+      }
       x = Binary("Add", x, positions);
     }
     x = Norm(x, Role::kEmbeddingsNorm, -1, "embeddings");
@@ -311,8 +318,16 @@ class Exporter {
     return Binary("Div", sum(Binary("Mul", x, weights)), sum(weights));
   }
 
-  void Head(const Value& hidden, OnnxPool pool) {
-    if (config_.head == HeadKind::kNone) return Encoder(hidden, pool);
+  // [B, S, H] -> [B, H]: the largest values of the tokens. ReduceMax has another form in opset 18.
+  Value Max(const Value& x) {
+    const Value hidden = graph_.Add("Squeeze", {mask_, graph_.Integers({1})}),  // [B, 1, S]
+        columns = graph_.Add("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    return graph_.Add(
+        "Squeeze", {Unary("GlobalMaxPool", Binary("Add", columns, hidden)), graph_.Integers({2})});
+  }
+
+  void Head(const Value& hidden, OnnxPool pool, bool normalize) {
+    if (config_.head == HeadKind::kNone) return Encoder(hidden, pool, normalize);
     Value x = !TypeOf(config_.head).per_text ? hidden
               : config_.mean_pooling         ? Mean(hidden)
                                              : First(hidden);
@@ -328,9 +343,10 @@ class Exporter {
     const int layer = config_.layers;
     Value logits;
     if (TypeOf(config_.head).tied) {
+      const ParamId rows = config_.untied ? Find(Role::kDecoder, layer, Part::kWeight)
+                                          : Find(Role::kWordEmbeddings, -1, Part::kWeight);
       const Value words =
-          graph_.Add("Transpose", {Weight(Find(Role::kWordEmbeddings, -1, Part::kWeight), false)},
-              {{"perm", std::vector<int64_t>{1, 0}}});
+          graph_.Add("Transpose", {Weight(rows, false)}, {{"perm", std::vector<int64_t>{1, 0}}});
       logits = graph_.Add("Add",
           {Binary("MatMul", x, words), Vector(Find(Role::kDecoderBias, layer, Part::kBias))}, {},
           "logits");
@@ -359,16 +375,19 @@ class Exporter {
     }
   }
 
-  void Encoder(const Value& hidden, OnnxPool pool) {
+  void Encoder(const Value& hidden, OnnxPool pool, bool normalize) {
     graph_.Output(graph_.Add("Identity", {hidden}, {}, "last_hidden_state"),
         {kBatch, kLength, int64_t{config_.hidden}});
     if (pool == OnnxPool::kNone) return;
-    const Value vector = pool == OnnxPool::kMean ? Mean(hidden) : First(hidden);
-    // ONNX Runtime 1.23 has no LpNormalization of opset 22.
-    const Value squares =
-        graph_.Add("ReduceSum", {Binary("Mul", vector, vector), graph_.Integers({-1})});
-    const Value length = Binary("Max", Unary("Sqrt", squares), graph_.Float(1e-30f));
-    graph_.Output(graph_.Add("Div", {vector, length}, {}, "sentence_embedding"),
+    Value vector = pool == OnnxPool::kMean  ? Mean(hidden)
+                   : pool == OnnxPool::kMax ? Max(hidden)
+                                            : First(hidden);
+    if (normalize) {  // ONNX Runtime 1.23 has no LpNormalization of opset 22
+      const Value squares =
+          graph_.Add("ReduceSum", {Binary("Mul", vector, vector), graph_.Integers({-1})});
+      vector = Binary("Div", vector, Binary("Max", Unary("Sqrt", squares), graph_.Float(1e-30f)));
+    }
+    graph_.Output(graph_.Add("Identity", {vector}, {}, "sentence_embedding"),
         {kBatch, int64_t{config_.hidden}});
   }
 
@@ -383,8 +402,8 @@ class Exporter {
 
 }  // namespace
 
-OnnxGraph ExportOnnx(const Model& model, OnnxPool pool, bool int8) {
-  return Exporter(model, int8).Run(pool);
+OnnxGraph ExportOnnx(const Model& model, OnnxPool pool, bool normalize, bool int8) {
+  return Exporter(model, int8).Run(pool, normalize);
 }
 
 }  // namespace cloze

@@ -26,6 +26,14 @@ void AddRotations(const std::string& name, const ModelConfig& config, float base
   }
 }
 
+Value AddPositionsAfterPad(int32_t pad, const Value& ids, OnnxGraph* graph) {
+  const Value row = graph->Integers({pad}, true),
+              token = graph->Add("Cast", {graph->Add("Not", {graph->Add("Equal", {ids, row})})},
+                  {{"to", int64_t{7}}}),  // int64
+      count = graph->Add("CumSum", {token, graph->Integers({1}, true)});
+  return graph->Add("Add", {graph->Add("Mul", {count, token}), row});
+}
+
 Value AddDistances(const Value& range, OnnxGraph* graph) {
   const auto as = [&](int64_t axis) {
     return graph->Add("Unsqueeze", {range, graph->Integers({axis})});

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/encoder/small_config.h"
+
 namespace cloze {
 namespace {
 
@@ -64,6 +66,38 @@ TEST(ModelTest, KeysStartAsQueriesOnRequest) {
     EXPECT_TRUE(std::equal(q, q + 64 * 64, k));
     EXPECT_NEAR(MomentsOf(model, self + "key.weight").deviation, 2 * 0.0176, 1e-3);
     EXPECT_NEAR(MomentsOf(model, self + "value.weight").deviation, 0.0176, 5e-4);
+  }
+}
+
+// Families of RoBERTa's kind give pad tokens the row of pad_token_id, and count the others without
+// them, as create_position_ids_from_input_ids of transformers does.
+TEST(ModelTest, PadTokensHaveNoPositionOfTheirOwn) {
+  const auto hidden = [](const Model& model, const Batch& batch) {
+    auto& own = const_cast<Model&>(model);
+    own.arena().Reset();
+    const Mat y = model.encoder().Infer(own.NewPass(batch, DType::kF32, false, 0));
+    return std::vector<float>(y.f32(), y.f32() + 5 * y.cols);
+  };
+  for (const char* family : {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm"}) {
+    ModelConfig config = SmallConfig(HeadKind::kNone, family);
+    config.SetPad(1);
+    Model model(config, false);
+    model.Initialize(7);
+    config.pad_id = 39;  // a token like others
+    Model plain(config, false);
+    plain.Initialize(7);
+    const ParamId table = model.params().FindWeight(Role::kPositionEmbeddings, -1);
+    // Rows 2 3 1 4 in place of 2 3 4 5.
+    const Mat from = model.params().value(table), to = plain.params().value(table);
+    std::copy_n(from.f32(1), from.cols, to.f32(4));
+    std::copy_n(from.f32(4), from.cols, to.f32(5));
+    std::copy_n(from.f32(5), from.cols, to.f32(6));
+    plain.params().Changed();
+    Batch batch;
+    for (int row = 0; row < 5; ++row) batch.rows.push_back(row);
+    batch.Add(std::vector<int32_t>{2, 5, 1, 7, 3}, 5, 1);
+    batch.Pad();
+    EXPECT_EQ(hidden(model, batch), hidden(plain, batch)) << family;
   }
 }
 
