@@ -139,7 +139,7 @@ ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool share
   config.training.shares_embeddings = shares_embeddings;
   config.training.generator.clear();
   config.head = HeadKind::kMaskedLm;
-  config.pooler = false;
+  config.pooler = config.untied = false;
   config.embedding =
       discriminator.has(Role::kEmbeddingsProjection) ? discriminator.embedding_size() : 0;
   if (shares_embeddings && !discriminator.has(Role::kEmbeddingsProjection)) {

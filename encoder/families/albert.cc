@@ -29,6 +29,9 @@ constexpr RoleName kAlbertNames[] = {
 };
 #undef BLOCK
 
+constexpr absl::string_view kAlbertMembers[] = {
+    "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
+
 void SetAlbertDefaults(ModelConfig* config) {
   config->embedding = 128;
   config->groups = 1;
@@ -58,6 +61,7 @@ constinit const Family kAlbert = {
         .groups = "num_hidden_groups",
         .inner = "inner_group_num"},
     .names = {kAlbertNames},
+    .members = kAlbertMembers,
     .defaults = SetAlbertDefaults,
     .architecture = EncoderSpec::ALBERT,
     .read = ReadAlbert,

@@ -46,12 +46,21 @@ constexpr RoleName kBartEncoderNorm[] = {{Role::kEmbeddingsNorm, "@encoder.layer
 
 constexpr const char* kCopies[] = {"@encoder.embed_tokens.weight", "@decoder.embed_tokens.weight"};
 
+constexpr absl::string_view kBartMembers[] = {"d_model", "init_std", "scale_embedding",
+    "share_encoder_decoder_embeddings", "normalize_before", "normalize_embedding",
+    "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm",
+    "static_position_embeddings", "extra_pos_embeddings", "force_bos_token_to_be_generated",
+    "decoder_vocab_size", "activation_dropout", "classif_dropout", "classifier_dropout",
+    "encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "save_step", "replacing_rate",
+    "student_encoder_layers", "student_decoder_layers"};
+
 void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->norm_epsilon = 1e-5f;
   config->max_positions = 1024;
   config->end_id = 2;
-  for (const char* other : {"normalize_before", "add_final_layer_norm"}) {
+  for (const char* other : {"normalize_before", "add_final_layer_norm", "add_bias_logits",
+           "do_blenderbot_90_layernorm"}) {
     if (fields.Bool(other, false)) fields.Fail(other, "true: expected false (not supported)");
   }
   for (const char* shared : {"share_encoder_decoder_embeddings", "tie_word_embeddings"}) {
@@ -65,15 +74,22 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
   fields.Integer("decoder_start_token_id", true, 0, kMaxTokenId, &generation.start_id);
   ReadForcedTokens(fields, &generation);
+  if (fields.Bool("force_bos_token_to_be_generated", false) && generation.forced_first_id < 0)
+    fields.Fail("force_bos_token_to_be_generated", "true: expected forced_bos_token_id, too");
 }
 
 void ReadBart(JsonFields& fields, ModelConfig* config) {
   ReadBartOrMarian(fields, config);
   config->position_offset = 2;
+  fields.AllowValues("normalize_embedding", {nullptr, true});
+  fields.AllowValues("static_position_embeddings", {nullptr, false});
+  fields.AllowValues("extra_pos_embeddings", {nullptr, 2});
 }
 void ReadMarian(JsonFields& fields, ModelConfig* config) {
   ReadBartOrMarian(fields, config);
   config->positions = Positions::kSinesFirst;
+  fields.AllowValues("normalize_embedding", {nullptr, false});
+  fields.AllowValues("static_position_embeddings", {nullptr, true});
 }
 
 void WriteBartOrMarian(const ModelConfig& config, Json* json) {
@@ -131,6 +147,7 @@ constinit const Family kBart = {
     .fixed_bias = true,
     .keys = kDecoderKeys,
     .names = {kBartDecoderNorm, kDecoderNames},
+    .members = kBartMembers,
     .word_embedding_copies = kCopies,
     .read = ReadBart,
     .write = WriteBartOrMarian,
@@ -145,6 +162,7 @@ constinit const Family kMarian = {
     .fixed_bias = true,
     .keys = kDecoderKeys,
     .names = {kDecoderNames},
+    .members = kBartMembers,
     .word_embedding_copies = kCopies,
     .read = ReadMarian,
     .write = WriteBartOrMarian,

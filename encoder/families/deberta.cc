@@ -34,6 +34,11 @@ constexpr Family::Alias kAliases[] = {
     {"lm_predictions.lm_head.bias", "cls.predictions.bias"},
 };
 
+constexpr absl::string_view kDebertaMembers[] = {"type_vocab_size", "position_biased_input",
+    "pos_att_type", "relative_attention", "position_buckets", "max_relative_positions",
+    "share_att_key", "norm_rel_ebd", "conv_kernel_size", "conv_groups", "conv_act",
+    "pooler_hidden_act", "pooler_hidden_size", "pooler_dropout", "embedding_size", "legacy"};
+
 constexpr struct {
   const char* name;
   ActivationKind kind;
@@ -183,6 +188,7 @@ constinit const Family kDeberta = {
     .keys = {.token_types = nullptr, .classifier_dropout = "cls_dropout"},
     .names = {kDebertaNames, kBertEncoderNames},
     .aliases = kAliases,
+    .members = kDebertaMembers,
     .defaults = [](ModelConfig* config) { config->norm_epsilon = 1e-7f; },
     .architecture = EncoderSpec::DEBERTA,
     .create = CreateDeberta,

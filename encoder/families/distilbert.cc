@@ -25,6 +25,9 @@ constexpr RoleName kDistilBertNames[] = {
     {Role::kPooledOutput, "classifier"},
 };
 
+constexpr absl::string_view kDistilBertMembers[] = {
+    "sinusoidal_pos_embds", "qa_dropout", "tie_weights_"};
+
 void ReadDistilBert(JsonFields& fields, ModelConfig* config) {
   config->classifier_dropout = 0.2f;  // the default of transformers
   if (fields.Bool("sinusoidal_pos_embds", false)) config->positions = Positions::kSinusoidal;
@@ -55,6 +58,7 @@ constinit const Family kDistilBert = {
         .attention_dropout = "attention_dropout",
         .classifier_dropout = "seq_classif_dropout"},
     .names = {kDistilBertNames},
+    .members = kDistilBertMembers,
     .read = ReadDistilBert,
     .write = WriteDistilBert,
 };

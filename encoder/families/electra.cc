@@ -16,6 +16,9 @@ constexpr RoleName kElectraHeadNames[] = {
     {Role::kPooledOutput, "classifier.out_proj"},
 };
 
+constexpr absl::string_view kElectraMembers[] = {
+    "summary_activation", "summary_last_dropout", "summary_type", "summary_use_proj"};
+
 }  // namespace
 
 constinit const Family kElectra = {
@@ -28,6 +31,7 @@ constinit const Family kElectra = {
     .transform_activation = ActivationKind::kGelu,
     .keys = {.embedding = "embedding_size"},
     .names = {kElectraHeadNames, kBertEncoderNames},
+    .members = kElectraMembers,
     .defaults = [](ModelConfig* config) { config->embedding = 128; },
     .architecture = EncoderSpec::ELECTRA,
 };

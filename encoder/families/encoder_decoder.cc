@@ -60,7 +60,7 @@ std::vector<std::string> DecoderNames() {
 void Strip(const Family& family, HeadKind head, ModelConfig* config) {
   config->family = &family;
   config->head = head;
-  config->pooler = config->crf = false;
+  config->pooler = config->crf = config->untied = false;
   config->labels.clear();
   config->problem_type.clear();
   config->task_fields = Json::object();
@@ -178,6 +178,12 @@ absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) 
   if (const Json* own = fields.Find("cloze"); own != nullptr && own->is_object())
     pair->task_fields = *own;
   ReadQuantization(fields, &*pair);
+  CheckSearch(fields);
+  const Json* tied = fields.Find("tie_word_embeddings");  // of encoder and decoder: see PairOf
+  if (tied != nullptr && !tied->is_boolean()) fields.Fail("tie_word_embeddings", "expected true");
+  std::vector<absl::string_view> known = CommonMembers();
+  known.insert(known.end(), {"encoder", "decoder", "vocab_size"});
+  fields.AllowOnlyUnset(known);
   RETURN_IF_ERROR(fields.status());
   return pair;
 }

@@ -62,6 +62,23 @@ std::vector<Fraction> FractionsOf(const Family& family) {
   return all;
 }
 
+// Checks how sentence-transformers changes the number of a classifier with one label. Cloze gives
+// the number itself, as transformers does.
+void CheckActivations(JsonFields& fields) {
+  const auto allow = [](JsonFields& object, const char* field) {
+    object.AllowValues(field,
+        {nullptr, "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"});
+  };
+  allow(fields, "sbert_ce_default_activation_function");
+  const Json* json = fields.Find("sentence_transformers");
+  if (json == nullptr) return;
+  JsonFields own = fields.Part("sentence_transformers", *json);
+  if (!json->is_object()) return fields.Fail("sentence_transformers", "expected an object");
+  own.AllowOnly({"activation_fn", "version"});
+  allow(own, "activation_fn");
+  fields.Take(own.status());
+}
+
 void ReadFamily(JsonFields& fields, ModelConfig* config) {
   const std::string type = fields.String("model_type");
   config->family = FindFamily(type);
@@ -77,6 +94,9 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
     if (fields.Bool(decoder, false)) fields.Fail(decoder, "true: expected false (not supported)");
   }
   if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
+  CheckActivations(fields);
+  if (config->family->source == nullptr) fields.AllowValues("is_encoder_decoder", {nullptr, false});
+  if (config->family->causal) CheckSearch(fields);
   if (config->family->keys.token_types == nullptr) config->token_types = 0;
   if (config->family->defaults != nullptr) config->family->defaults(config);
   if (config->family->read != nullptr) config->family->read(fields, config);
@@ -144,6 +164,23 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   }
 }
 
+void ReadSpecialIds(JsonFields& fields, ModelConfig* config) {
+  for (const char* key : kSpecialIds) {
+    const Json* id = fields.Find(key);
+    if (fields.IsNull(key)) config->special_ids[key] = -1;
+    if (id == nullptr || id->is_array()) continue;
+    fields.Integer(key, false, 0, kMaxTokenId, &config->special_ids[key]);
+  }
+}
+
+// Of decoders, the token that ends a text is written by their families.
+void WriteSpecialIds(const ModelConfig& config, Json* json) {
+  for (const auto& [key, id] : config.special_ids) {
+    const bool written = key == kSpecialIds[2] && json->contains(key);
+    if (!written) (*json)[key] = id < 0 ? Json() : Json(id);
+  }
+}
+
 // The encoder of a decoder.
 void ReadSource(JsonFields& fields, ModelConfig* config) {
   if (config->family->source == nullptr) return;
@@ -170,7 +207,31 @@ void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* 
   own.Number("rope_theta", 2, 1e9, base);
   float part = 1;
   own.Number("partial_rotary_factor", 1, 1, &part);
+  own.AllowOnlyUnset({"rope_type", "type", "rope_theta", "partial_rotary_factor"});
   fields.Take(own.status());
+}
+
+void CheckSearch(JsonFields& fields) {
+  fields.AllowValues("typical_p", {nullptr, 1, 1.0});
+  fields.AllowValues("encoder_no_repeat_ngram_size", {nullptr, 0});
+}
+
+void CheckMembers(JsonFields& fields, const Family* family) {
+  std::vector<absl::string_view> known = CommonMembers();
+  if (family != nullptr) {
+    const auto add = [&](const char* key) {
+      if (key != nullptr) known.emplace_back(key);
+    };
+    for (const Family* half : {family, family->source}) {
+      if (half == nullptr) continue;
+      for (const Size& size : SizesOf(*half)) add(size.key);
+      for (const Fraction& fraction : FractionsOf(*half)) add(fraction.key);
+      add(half->keys.activation);
+    }
+    for (const auto& [old, own] : family->old_keys) add(old);
+    known.insert(known.end(), family->members.begin(), family->members.end());
+  }
+  fields.AllowOnlyUnset(known);
 }
 
 const Family* FindFamily(absl::string_view model_type) {
@@ -203,7 +264,11 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadSource(fields, &config);
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
+  config.untied = !fields.Bool("tie_word_embeddings", true) && TypeOf(config.head).tied &&
+                  config.family->source == nullptr;
   ReadQuantization(fields, &config);
+  ReadSpecialIds(fields, &config);
+  CheckMembers(fields, config.family);
   if (!fields.status().ok()) return fields.status();
   return config;
 }
@@ -212,7 +277,8 @@ std::string FormatConfig(const ModelConfig& config) {
   const Family& family = *config.family;
   if (family.plain != nullptr) return ToJsonText(FormatPair(config));
   Json json = {{"dtype", "float32"}, {"model_type", family.model_type},
-      {"pad_token_id", config.pad_id}, {"tie_word_embeddings", true}};
+      {"pad_token_id", config.pad_id},
+      {"tie_word_embeddings", !(config.untied && TypeOf(config.head).tied)}};
   for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
   json[family.keys.layers] = config.layers / config.inner;
   for (const ModelConfig& source : config.source)
@@ -227,6 +293,7 @@ std::string FormatConfig(const ModelConfig& config) {
   WriteHead(config, &json);
   if (family.write != nullptr) family.write(config, &json);
   if (config.int8) WriteQuantization(config, &json);
+  WriteSpecialIds(config, &json);
   return ToJsonText(json);
 }
 

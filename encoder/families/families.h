@@ -38,8 +38,20 @@ const Family& FamilyOf(EncoderSpec::Architecture architecture);
 // out of range, hidden not divisible by heads.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
+// The ids of special tokens in config.json that only transformers uses.
+inline constexpr const char* kSpecialIds[] = {
+    "bos_token_id", "cls_token_id", "eos_token_id", "sep_token_id"};
 inline constexpr int64_t kMaxTokenId = 100'000'000;
 inline constexpr int32_t kMaxLayers = 1024, kMaxHidden = 16384;
+
+// Records settings of generation that no option replaces and that are not neutral.
+void CheckSearch(JsonFields& fields);
+// Returns the members of config.json and generation_config.json of all families that readers know
+// or that cannot change a result.
+std::vector<absl::string_view> CommonMembers();
+// Records a member of config.json, or of generation_config.json (`family` is null), that may change
+// results and that no reader knows. Requires that all others have been read.
+void CheckMembers(JsonFields& fields, const Family* family);
 
 // Reads and writes the tokens that start and end generated texts, and those that never occur.
 void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation);

@@ -19,6 +19,11 @@ constexpr RoleName kGpt2Names[] = {
     {Role::kDecoder, "lm_head"},
 };
 
+constexpr absl::string_view kGpt2Members[] = {"scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "n_ctx", "embd_pdrop",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+    "summary_use_proj"};
+
 void SetGpt2Defaults(ModelConfig* config) {
   config->norm_epsilon = 1e-5f;
   config->activation = ActivationKind::kGeluTanh;
@@ -67,6 +72,7 @@ constinit const Family kGpt2 = {
         .attention_dropout = "attn_pdrop",
         .classifier_dropout = nullptr},
     .names = {kGpt2Names},
+    .members = kGpt2Members,
     .defaults = SetGpt2Defaults,
     .architecture = EncoderSpec::GPT2,
     .read = ReadGpt2,

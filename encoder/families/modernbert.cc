@@ -25,6 +25,13 @@ constexpr RoleName kModernBertNames[] = {
     {Role::kDiscriminatorOutput, "classifier"},
 };
 
+constexpr absl::string_view kModernBertMembers[] = {"attention_bias", "mlp_bias", "norm_bias",
+    "classifier_bias", "decoder_bias", "classifier_activation", "classifier_pooling",
+    "local_attention", "sliding_window", "global_attn_every_n_layers", "layer_types",
+    "rope_parameters", "global_rope_theta", "local_rope_theta", "embedding_dropout",
+    "initializer_cutoff_factor", "deterministic_flash_attn", "reference_compile",
+    "repad_logits_with_grad", "sparse_prediction", "sparse_pred_ignore_index", "layer_norm_eps"};
+
 constexpr char kLocal[] = "sliding_attention", kGlobal[] = "full_attention";
 
 // Reads the list layer_types, or global_attn_every_n_layers of older files.
@@ -52,6 +59,9 @@ void ReadBase(JsonFields& fields, const char* layers, const char* old, float* ba
   const Json* all = fields.Find("rope_parameters");
   if (all == nullptr) return;
   if (!all->is_object()) return fields.Fail("rope_parameters", "expected an object");
+  JsonFields parts = fields.Part("rope_parameters", *all);
+  parts.AllowOnlyUnset({kGlobal, kLocal});
+  fields.Take(parts.status());
   ReadRotary(fields, "rope_parameters", JsonMember(*all, layers), base);
 }
 
@@ -126,6 +136,7 @@ constinit const Family kModernBert = {
         .dropout = "mlp_dropout",
         .attention_dropout = "attention_dropout"},
     .names = {kModernBertNames},
+    .members = kModernBertMembers,
     .defaults = SetModernBertDefaults,
     .architecture = EncoderSpec::MODERN,
     .create = CreateModernBert,

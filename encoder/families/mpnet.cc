@@ -19,6 +19,8 @@ constexpr RoleName kMpNetNames[] = {
     {Role::kPooledOutput, "classifier.out_proj"},
 };
 
+constexpr absl::string_view kMpNetMembers[] = {"relative_attention_num_buckets"};
+
 constexpr char kBuckets[] = "relative_attention_num_buckets";
 constexpr int32_t kBucketCount = 32;  // transformers computes buckets for no other number
 
@@ -43,6 +45,7 @@ constinit const Family kMpnet = {
     .transform_activation = ActivationKind::kGelu,
     .keys = {.token_types = nullptr, .classifier_dropout = nullptr},
     .names = {kMpNetNames, kBertEncoderNames},
+    .members = kMpNetMembers,
     .read = ReadMpNet,
     .write = WriteMpNet,
 };

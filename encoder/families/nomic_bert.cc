@@ -39,6 +39,18 @@ constexpr std::pair<const char*, const char*> kOldKeys[] = {{"n_embd", "hidden_s
     {"layer_norm_epsilon", "layer_norm_eps"}, {"resid_pdrop", "hidden_dropout_prob"},
     {"attn_pdrop", "attention_probs_dropout_prob"}};
 
+constexpr absl::string_view kNomicBertMembers[] = {"prenorm", "parallel_block",
+    "parallel_block_tied_norm", "use_rms_norm", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias",
+    "causal", "rotary_emb_interleaved", "rotary_emb_scale_base", "rotary_scaling_factor",
+    "rotary_emb_fraction", "moe_every_n_layers", "activation_function", "rotary_emb_base",
+    "rope_theta", "rope_parameters", "scale_attn_weights", "scale_attn_by_inverse_layer_idx",
+    "reorder_and_upcast_attn", "auto_map", "dense_seq_output", "embd_pdrop", "ffn_div",
+    "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions", "pad_vocab_size_multiple",
+    "use_flash_attn", "use_xentropy", "moe_top_k", "moe_impl", "moe_normalize_expert_weights",
+    "moe_resid_pdrop", "num_experts", "num_shared_experts", "router_aux_loss_coef",
+    "expert_choice_router", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+    "summary_type", "summary_use_proj"};
+
 void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->dropout = config->attention_dropout = 0;
@@ -46,12 +58,14 @@ void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
   config->positions = Positions::kRotary;
   config->rotary_base[0] = 1000;
   for (const char* option : {"prenorm", "parallel_block", "use_rms_norm", "qkv_proj_bias",
-           "mlp_fc1_bias", "mlp_fc2_bias", "causal", "rotary_emb_interleaved"}) {
+           "mlp_fc1_bias", "mlp_fc2_bias", "causal", "rotary_emb_interleaved",
+           "parallel_block_tied_norm", "scale_attn_by_inverse_layer_idx"}) {
     if (fields.Bool(option, false)) fields.Fail(option, "true: expected false (not supported)");
   }
   for (const char* option : {"rotary_emb_scale_base", "rotary_scaling_factor"}) {
     if (fields.Find(option) != nullptr) fields.Fail(option, "expected null (not supported)");
   }
+  fields.AllowValues("scale_attn_weights", {nullptr, true});
   float fraction = 1;
   fields.Number("rotary_emb_fraction", 1, 1, &fraction);
   int32_t experts = 0;
@@ -81,6 +95,7 @@ constinit const Family kNomicBert = {
     .old_names = kOldNames,
     .old_keys = kOldKeys,
     .query_key_value = "@layers.#.attn.Wqkv.weight",
+    .members = kNomicBertMembers,
     .read = ReadNomicBert,
     .write = WriteNomicBert,
 };

@@ -23,6 +23,36 @@ std::vector<std::pair<const char*, Json>> QuantizationMembers() {
       {"quantization_status", "compressed"}};
 }
 
+// Checks the members of a group of layers: of group_0 all linear ones, of group_1 the tables of
+// embeddings, of which only the weights are quantized.
+void CheckGroup(JsonFields& fields, const std::string& name, const Json& content) {
+  if (!content.is_object()) return fields.Fail(name, "expected an object");
+  JsonFields group = fields.Part(name, content);
+  const bool linear = name == "group_0";
+  group.AllowOnly({"targets", "weights", "input_activations", "output_activations", "format"});
+  group.AllowValues("targets", {Json::array({linear ? "Linear" : "Embedding"})});
+  group.AllowValues("output_activations", {nullptr});
+  if (!linear) group.AllowValues("input_activations", {nullptr});
+  group.AllowValues("format", {nullptr, "int-quantized"});
+  for (const char* part : {"weights", "input_activations"}) {
+    const Json* json = group.Find(part);
+    if (json == nullptr) continue;
+    if (!json->is_object()) return fields.Fail(part, "expected an object");
+    const bool weights = part == absl::string_view("weights");
+    JsonFields own = group.Part(part, *json);
+    own.AllowOnly({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
+        "block_structure", "actorder", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
+    for (const char* none : {"group_size", "block_structure", "actorder"})
+      own.AllowValues(none, {nullptr});
+    if (weights) own.AllowValues("dynamic", {nullptr, false});
+    if (!linear)
+      for (const auto& [of, member, value] : GroupMembers())
+        if (of == absl::string_view(part)) own.AllowValues(member, {value});
+    group.Take(own.status());
+  }
+  fields.Take(group.status());
+}
+
 }  // namespace
 
 void ReadQuantization(JsonFields& fields, ModelConfig* config) {
@@ -32,14 +62,26 @@ void ReadQuantization(JsonFields& fields, ModelConfig* config) {
     fields.Fail(kQuantization, member, ": expected ", expected.dump(),
         "; other schemes are not supported (quantize the original with `cloze quantize`)");
   };
+  if (!json->is_object()) return fields.Fail(kQuantization, "expected an object");
   for (const auto& [member, value] : QuantizationMembers()) {
     if (JsonMember(*json, member) != value) return fail(member, value);
   }
-  const Json& group = JsonMember(JsonMember(*json, "config_groups"), "group_0");
+  const Json &groups = JsonMember(*json, "config_groups"), &group = JsonMember(groups, "group_0");
   for (const auto& [part, member, value] : GroupMembers()) {
     if (JsonMember(JsonMember(group, part), member) != value)
       return fail(absl::StrCat("group_0.", part, ".", member), value);
   }
+  JsonFields own = fields.Part(kQuantization, *json);
+  own.AllowOnly({"quant_method", "format", "quantization_status", "config_groups", "ignore",
+      "global_compression_ratio", "kv_cache_scheme", "sparsity_config", "transform_config",
+      "version"});
+  for (const char* none : {"kv_cache_scheme", "sparsity_config", "transform_config"})
+    own.AllowValues(none, {nullptr, Json::object()});
+  JsonFields all = own.Part("config_groups", groups);
+  all.AllowOnly({"group_0", "group_1"});
+  own.Take(all.status());
+  for (const auto& [name, content] : groups.items()) CheckGroup(own, name, content);
+  fields.Take(own.status());
   const Json& ignore = JsonMember(*json, "ignore");
   if (!ignore.is_array()) return fail("ignore", Json::array());
   for (const Json& name : ignore) {

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -10,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "core/base/json.h"
 #include "core/base/manifest.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
@@ -22,38 +20,9 @@
 namespace cloze {
 namespace {
 
-constexpr int32_t kMaxRank = 65536;
-constexpr double kMaxAlpha = 1e30;
-constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
+constexpr char kWeightsName[] = "adapter_model.safetensors";
 constexpr char kPrefix[] = "base_model.model.";
 constexpr char kFingerprint[] = "cloze_base";  // metadata: hash of the base's values
-
-// kMismatch for adapters that are not supported.
-absl::Status CheckSupported(const Json& json, const std::string& path) {
-  const auto wrong = [&](const auto&... what) {
-    return Error(Exit::kMismatch, QuotePath(path), ": ", what...);
-  };
-  const auto quoted = [](const Json& value) { return Quote(value.dump(-1, ' ', true)); };
-  const Json &type = JsonMember(json, "peft_type"), &bias = JsonMember(json, "bias");
-  if (type != "LORA") return wrong("peft_type: ", quoted(type), ": expected \"LORA\"");
-  for (const char* name : {"use_dora", "lora_bias"}) {
-    if (JsonMember(json, name) == true) return wrong(name, ": expected false (not supported)");
-  }
-  const Json& start = JsonMember(json, "init_lora_weights");
-  for (const char* name : {"pissa", "olora", "corda", "loftq"}) {
-    if (start.is_string() && absl::StartsWithIgnoreCase(start.get<std::string>(), name)) {
-      return wrong("init_lora_weights: ", quoted(start), ": expected true: it changes the base ",
-          "(PEFT can save such an adapter as one of the unchanged base)");
-    }
-  }
-  for (const char* name : {"rank_pattern", "alpha_pattern"}) {
-    if (!JsonMember(json, name).empty())
-      return wrong(name, ": expected none (all layers must have the same rank and alpha)");
-  }
-  if (!bias.is_null() && bias != "none")
-    return wrong("bias: ", quoted(bias), ": expected \"none\"");
-  return absl::OkStatus();
-}
 
 uint64_t Hash(absl::Span<const float> values) {
   uint64_t hash = 0x9E3779B97F4A7C15 + values.size();
@@ -124,6 +93,29 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
   }
 }
 
+// Adds what PEFT needs so that the output layer of a tied head has the trained matrix, too: a copy
+// of its module, whose bias is that of the head.
+void AddOutput(const ModelConfig& config, const ParamStore& store, std::vector<TensorData>* tensors,
+    Json* modules) {
+  const ParamId words = store.FindWeight(Role::kWordEmbeddings, -1),
+                own = store.FindWeight(Role::kDecoder, config.layers),
+                matrix = own < 0 ? words : own;
+  if (!TypeOf(config.head).tied || !store.param(matrix).trainable) return;
+  const ParamKey output = config.Key(Role::kDecoder, config.layers);
+  AddOnce(output.name, modules);
+  const auto add = [&](ParamId id, Part part) {
+    const Param& param = store.param(id);
+    const std::string name = kPrefix + output.Of(part).name;
+    if (absl::c_none_of(*tensors, [&](const TensorData& t) { return t.name == name; }))
+      tensors->push_back(
+          {name, param.shape(), FileType::kF32, store.values().data() + param.offset});
+  };
+  add(matrix, Part::kWeight);
+  const ParamId bias =
+      store.Find(config.Key(Role::kDecoderBias, config.layers).Of(Part::kBias).name);
+  if (bias >= 0) add(bias, Part::kBias);
+}
+
 Json AdapterJson(const ModelConfig& config, const LoraSpec& spec, const std::string& base) {
   const float alpha = spec.alpha();
   Json json = {{"alpha_pattern", Json::object()}, {"auto_mapping", nullptr},
@@ -141,47 +133,6 @@ Json AdapterJson(const ModelConfig& config, const LoraSpec& spec, const std::str
 }
 
 }  // namespace
-
-bool IsAdapter(const std::string& folder) { return PathExists(JoinPath(folder, kConfigName)); }
-
-absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
-  const std::string path = JoinPath(folder, kConfigName);
-  ASSIGN_OR_RETURN(const Json json, ReadJson(path));
-  RETURN_IF_ERROR(CheckSupported(json, path));
-  JsonFields fields(json, path);
-  int32_t rank = 0;
-  float alpha = std::numeric_limits<float>::quiet_NaN(), dropout = 0;
-  fields.Integer("r", true, 1, kMaxRank, &rank);
-  fields.Number("lora_alpha", -kMaxAlpha, kMaxAlpha, &alpha);
-  fields.Number("lora_dropout", 0, 0.999, &dropout);
-  if (std::isnan(alpha)) fields.Fail("lora_alpha", "missing");
-  AdapterConfig config;
-  config.lora.set_rank(rank);
-  config.lora.set_alpha(alpha);
-  config.lora.set_dropout(dropout);
-  config.lora.set_rslora(fields.Bool("use_rslora", false));
-  config.base = fields.String("base_model_name_or_path");
-  config.task = fields.String("task_type");
-  if (!fields.status().ok()) return fields.status();
-  return config;
-}
-
-absl::StatusOr<std::string> BaseOf(const std::string& folder) {
-  ASSIGN_OR_RETURN(const AdapterConfig config, ReadAdapterConfig(folder));
-  const bool relative = !config.base.empty() && config.base[0] != '/';
-  const std::string path = JoinPath(folder, config.base);
-  if (relative && IsDirectory(path)) return path;
-  const std::string base = absl::StrCat("its base ", Quote(config.base, 1024),
-      relative ? " does not exist relative to its folder" : " is not a relative path");
-  return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, and ",
-      config.base.empty() ? "names no base" : base, "; give both: --model BASE --adapter ",
-      QuotePath(folder));
-}
-
-absl::StatusOr<std::string> BaseFolder(const std::string& folder, const std::string& given) {
-  if (!IsAdapter(folder)) return folder;
-  return given.empty() ? BaseOf(folder) : given;
-}
 
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
   ParamHashes hashes;
@@ -210,6 +161,7 @@ absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConf
   Adapter adapter(folder, std::move(file), std::move(reader));
   RETURN_IF_ERROR(adapter.JoinConfig(base));
   RETURN_IF_ERROR(adapter.MapTensors());
+  adapter.MapOutput();
   RETURN_IF_ERROR(adapter.Match());
   return adapter;
 }
@@ -275,6 +227,42 @@ absl::Status Adapter::MapTensors() {
     if (!tensors_.emplace(name, &tensor).second) return Wrong(Quote(tensor.name), ": given twice");
   }
   return absl::OkStatus();
+}
+
+// True if PEFT keeps a copy of the module, or of one that it is part of, for the adapter.
+bool Adapter::Saves(const ParamKey& module) const {
+  for (size_t end = 0; end < module.name.size(); ++end) {
+    end = std::min(module.name.find('.', end), module.name.size());
+    const absl::string_view part = absl::string_view(module.name).substr(0, end);
+    if (absl::c_any_of(file_.saved, [&](const auto& name) { return absl::EndsWith(part, name); }))
+      return true;
+  }
+  return false;
+}
+
+// Maps the tensors of a tied head, whose output matrix is the word embeddings. PEFT gives a saved
+// module a copy of its own, so that the other keeps the matrix of the base; a tensor of a module
+// without a copy is the matrix of both. Adapters of earlier versions, which hold a fingerprint and
+// no output matrix, mean both.
+void Adapter::MapOutput() {
+  if (!TypeOf(config_.head).tied) return;
+  const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
+                 words = config_.Key(Role::kWordEmbeddings, -1);
+  const std::string bias = config_.Key(Role::kDecoderBias, config_.layers).Of(Part::kBias).name;
+  if (const auto copy = tensors_.find(output.Of(Part::kBias).name);
+      copy != tensors_.end() && copy->first != bias) {
+    tensors_[bias] = copy->second;
+    tensors_.erase(copy);
+  }
+  const auto to = tensors_.find(output.Of(Part::kWeight).name),
+             from = tensors_.find(words.Of(Part::kWeight).name);
+  if (config_.untied || (to == tensors_.end() && from == tensors_.end())) return;
+  config_.untied = true;
+  const bool own = reader_.metadata().contains(kFingerprint);
+  if (to == tensors_.end() && (own || file_.ties_copies || !Saves(words)))
+    tensors_[output.Of(Part::kWeight).name] = from->second;
+  if (from == tensors_.end() && (file_.ties_copies || !Saves(output)))
+    tensors_[words.Of(Part::kWeight).name] = to->second;
 }
 
 // Checks the tensors against a model with a LoRA on every linear layer.
@@ -352,21 +340,14 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
     tensors.push_back({kPrefix + param.name, param.shape(), FileType::kF32,
         store.values().data() + param.offset});
   }
+  AddOutput(config, store, &tensors, &modules);
   Metadata metadata = DefaultMetadata();
   metadata[kFingerprint] = Fingerprint(HashParams(store, config), trained);
   RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, kWeightsName), tensors, metadata));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, "config.json"), FormatConfig(config)));
   Json json = AdapterJson(config, spec, base);
   json["modules_to_save"] = std::move(modules);
-  return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
-}
-
-absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder) {
-  ASSIGN_OR_RETURN(const std::string base, BaseOf(from));
-  const std::string path = JoinPath(from, kConfigName);
-  ASSIGN_OR_RETURN(Json json, ReadJson(path));
-  json["base_model_name_or_path"] = RelativePath(base, home);
-  return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
+  return WriteFileAtomically(JoinPath(folder, kAdapterConfig), ToJsonText(json));
 }
 
 void MergeLora(const LoraSpec& spec, ParamStore* store) {

@@ -14,17 +14,21 @@
 
 namespace cloze {
 
+inline constexpr char kAdapterConfig[] = "adapter_config.json";
+
 // True if `folder` holds an adapter instead of a model.
 bool IsAdapter(const std::string& folder);
 
 // The content of adapter_config.json.
 struct AdapterConfig {
-  LoraSpec lora;     // without targets, which follow from the tensors
-  std::string base;  // base_model_name_or_path; may be empty
-  std::string task;  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
+  LoraSpec lora;                   // without targets, which follow from the tensors
+  std::string base;                // base_model_name_or_path; may be empty
+  std::string task;                // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
+  std::vector<std::string> saved;  // modules_to_save: ends of the names of modules with a copy
+  bool ties_copies = false;        // ensure_weight_tying: tied modules share their copies
 };
 // Reads adapter_config.json. kNoInput if it is missing, kData if it is malformed, kMismatch for
-// unsupported adapters (DoRA, trained biases ...).
+// members and values that are not in the tables of adapter_config.cc.
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 
 // Returns the folder of the base that an adapter names relative to its own folder, as "../base".
@@ -49,7 +53,8 @@ class Adapter {
   static absl::StatusOr<Adapter> Open(const std::string& folder, const ModelConfig& base);
 
   const std::string& folder() const { return folder_; }
-  // The config of the base with the head and labels of the adapter.
+  // The config of the base with the head and labels of the adapter. Untied if the adapter replaces
+  // the word embeddings or the output matrix of a tied head.
   const ModelConfig& config() const { return config_; }
   // Returns the plan of its LoRA layers, as adapter `number` of a model.
   LoraPlan Plan(int number) const;
@@ -68,6 +73,8 @@ class Adapter {
   absl::Status JoinConfig(const ModelConfig& base);
   absl::Status JoinForeign(const ModelConfig& base);
   absl::Status MapTensors();
+  bool Saves(const ParamKey& module) const;
+  void MapOutput();
   absl::Status Match();
   template <typename... Parts>
   absl::Status Wrong(const Parts&... what) const {

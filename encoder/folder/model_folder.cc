@@ -38,10 +38,17 @@ Tensors ByOurNames(
   return tensors;
 }
 
+// True for the output matrix of a head, which tied models have not.
+bool IsOutput(const Param& param) {
+  return param.role == Role::kDecoder && param.part == Part::kWeight;
+}
+
 // True if the files of `config`, which may be that of a generator, hold the parameter.
 bool Stores(const ModelConfig& config, const Param& param) {
   const bool fixed = config.positions == Positions::kSinesFirst;
-  if (param.adapter >= 0 || (fixed && param.role == Role::kPositionEmbeddings)) return false;
+  if (param.adapter >= 0 || (fixed && param.role == Role::kPositionEmbeddings) ||
+      (IsOutput(param) && !config.untied))
+    return false;
   const bool own = absl::StartsWith(param.name, config.training.part);
   const bool of_generator = absl::c_any_of(config.training.generator,
       [&](const ModelConfig& g) { return absl::StartsWith(param.name, g.training.part); });
@@ -60,13 +67,24 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
   const auto name = [&](Role role, Part part) {
     return config.Key(role, config.layers).Of(part).name;
   };
-  std::map<std::string, ParamId> copies = {
-      {name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)}};
+  std::map<std::string, ParamId> copies;
+  const ParamId words = store.FindWeight(Role::kWordEmbeddings, -1);
+  if (!config.untied) copies[name(Role::kDecoder, Part::kWeight)] = words;
   for (const char* copy : config.family->word_embedding_copies)
-    copies[config.family->Fill(copy, 0)] = store.FindWeight(Role::kWordEmbeddings, -1);
+    copies[config.family->Fill(copy, 0)] = words;
   if (const ParamId bias = store.Find(name(Role::kDecoderBias, Part::kBias)); bias >= 0)
     copies[name(Role::kDecoder, Part::kBias)] = bias;
   return copies;
+}
+
+// True if the output matrix in `store` differs from the word embeddings.
+bool OutputDiffers(const ModelConfig& config, const ParamStore& store) {
+  const ParamId output = store.FindWeight(Role::kDecoder, config.layers),
+                words = store.FindWeight(Role::kWordEmbeddings, -1);
+  const auto values = [&](ParamId id) {
+    return store.values().subspan(store.param(id).offset, store.param(id).size());
+  };
+  return output >= 0 && !absl::c_equal(values(output), values(words));
 }
 
 // Returns why `tensor` cannot be read into `param` and the `count` - 1 parameters of the same shape
@@ -106,7 +124,7 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
   if (absl::c_equal(values, store.values().subspan(param.offset, param.size())))
     return absl::OkStatus();
   return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
-                              "; models with an untied output layer are not supported")});
+                              ": expected equal values, or tie_word_embeddings false")});
 }
 
 // Returns m^T [cols, rows] of m [rows, cols].
@@ -201,36 +219,6 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
   return absl::OkStatus();
 }
 
-// Returns about the number of parameters of the encoder.
-double EncoderSize(const ModelConfig& c) {
-  const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
-  const double positions = c.has_position_table() ? c.max_positions : 0;
-  const double source = c.source.empty() ? 0 : EncoderSize(c.source[0]);
-  return source + c.embedding_size() * (positions + c.vocab + c.token_types) +
-         2 * hidden * c.relative.span + c.own_blocks() * block;
-}
-
-// Returns `config`, read from `json`, with the members of generation_config.json, which
-// transformers prefers to those of config.json.
-absl::StatusOr<ModelConfig> WithGenerationConfig(
-    const std::string& folder, const std::string& json, ModelConfig config) {
-  const std::string path = JoinPath(folder, "generation_config.json");
-  if (!PathExists(path)) return config;
-  ASSIGN_OR_RETURN(const Json own, ReadJson(path));
-  ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
-  for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
-           "forced_eos_token_id", "bad_words_ids"}) {
-    if (!own.contains(key)) continue;
-    const Json& value = own[key];
-    const bool ends = absl::string_view(key) == "eos_token_id" && value.is_array();
-    if (ends && value.size() != 1)
-      return Error(Exit::kMismatch, QuotePath(path), ": eos_token_id: ", value.size(),
-          " end tokens: expected one (not supported)");
-    all[key] = ends ? value[0] : value;
-  }
-  return ParseConfig(ToJsonText(all), path);
-}
-
 }  // namespace
 
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
@@ -248,49 +236,6 @@ Int8Matrix QuantizeMatrix(ConstMat m) {
       to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
   }
   return to;
-}
-
-absl::StatusOr<Json> ReadJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  return ParseJson(text, path);
-}
-
-// Returns the last model folder directly in `folder`, or "".
-static std::string InnerModel(const std::string& folder) {
-  std::string last;
-  const auto names = ListDirectory(folder);
-  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
-    const std::string inner = JoinPath(folder, name);
-    if (inner > last && PathExists(JoinPath(inner, "config.json"))) last = inner;
-  }
-  return last;
-}
-
-absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
-  const std::string path = JoinPath(folder, "config.json");
-  if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
-    return Error(Exit::kMismatch, QuotePath(folder),
-        ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
-  }
-  RETURN_IF_ERROR(CheckFolder(folder));
-  const std::string inner = PathExists(path) ? "" : InnerModel(folder);
-  if (!inner.empty()) {
-    return Error(Exit::kNoInput, QuotePath(folder), ": holds no model, but ", QuotePath(inner),
-        " is one (a run keeps its best model from its first evaluation on)");
-  }
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
-  if (config.family->causal) {
-    ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
-  }
-  ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
-  double stored = 0;
-  for (const TensorInfo& tensor : files.tensors()) stored += static_cast<double>(tensor.elements());
-  if (EncoderSize(config) > 2 * stored + 1e6) {
-    return Error(Exit::kMismatch, QuotePath(path), ": describes a model of ", EncoderSize(config),
-        " parameters, the weights have ", stored);
-  }
-  return config;
 }
 
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
@@ -315,7 +260,15 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   const std::map<std::string, ParamId> copies = CopiesOf(config, *store);
   for (const auto& [name, id] : copies) {  // a folder may hold only the copy
     const auto copy = tensors.find(name);
-    if (copy != tensors.end()) tensors.emplace(store->param(id).name, copy->second);
+    if (copy == tensors.end()) continue;
+    const auto [own, added] = tensors.emplace(store->param(id).name, copy->second);
+    if (!added && config.untied) own->second = copy->second;  // transformers uses this bias
+  }
+  if (config.untied) {  // the base of an adapter may be tied
+    const auto words =
+        tensors.find(store->param(store->FindWeight(Role::kWordEmbeddings, -1)).name);
+    const ParamId output = store->FindWeight(Role::kDecoder, config.layers);
+    if (words != tensors.end()) tensors.emplace(store->param(output).name, words->second);
   }
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);
@@ -349,9 +302,10 @@ absl::Status SaveWeights(
   std::list<Int8Matrix> quantized;  // both live until they are written
   ModelConfig stored = config;
   stored.unquantized.clear();
+  stored.untied = config.untied && OutputDiffers(config, store);
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
-    if (!Stores(config, param)) continue;
+    if (!Stores(stored, param)) continue;
     const std::string name = StoredName(config, param);
     if (config.int8 && IsStoredAsInt8(param, config)) {
       const Int8Matrix& m = quantized.emplace_back(QuantizeMatrix(store.value(id)));
@@ -366,9 +320,13 @@ absl::Status SaveWeights(
       values = copies.emplace_back(Transposed(values, param.rows, param.cols)).data();
     tensors.push_back({name, param.shape(), FileType::kF32, values});
   }
-  for (const auto& [name, id] : CopiesOf(config, store)) {  // has no tensor of its own
-    if (config.int8 && !store.param(id).vector)
+  for (const auto& [name, id] : CopiesOf(stored, store)) {  // has no tensor of its own
+    const Param& param = store.param(id);
+    if (config.int8 && !param.vector)
       stored.unquantized.emplace_back(absl::StripSuffix(name, ".weight"));
+    if (stored.untied && name != param.name)  // transformers uses this bias
+      tensors.push_back(
+          {name, param.shape(), FileType::kF32, store.values().data() + param.offset});
   }
   const bool generator = *config.training.part != '\0';
   RETURN_IF_ERROR(ReplaceSafetensors(

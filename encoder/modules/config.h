@@ -91,6 +91,8 @@ struct Family {
   // keys and values ("": none).
   absl::Span<const std::pair<const char*, const char*>> old_names = {}, old_keys = {};
   const char* query_key_value = "";
+  // The members of config.json that `read` reads, and those that cannot change a result.
+  absl::Span<const absl::string_view> members = {};
   // Names, with '@', of tensors that hold the word embeddings again; folders may have them.
   absl::Span<const char* const> word_embedding_copies = {};
   // Sets the values of members that config.json and specs of new models leave out, as transformers
@@ -215,6 +217,8 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   int32_t max_positions = 512;  // rows of the position table, unused ones included
   int32_t position_offset = 0;  // first row of the position table that is used
   int32_t pad_id = 0;
+  // bos_token_id, eos_token_id, cls_token_id and sep_token_id, if config.json has them; -1: null.
+  std::map<std::string, int32_t> special_ids;
   int32_t end_id = -1;                        // the token that ends a text, of decoders; -1: none
   Positions positions = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
   ActivationKind activation = ActivationKind::kGelu;
@@ -230,6 +234,7 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // the head has a dense layer before its output layer
   bool crf = false;                 // the head has a CRF over the labels
+  bool untied = false;  // a `tied` head has an output matrix of its own, not the word embeddings
   std::vector<std::string> labels;  // by id; of a regression, the name of the number
   // Members of config.json that the task reads and writes: problem_type, which transformers has for
   // classifiers, and the task's members of "cloze".

@@ -57,7 +57,9 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
         store, key(Role::kTransformNorm), width_, config.norm_epsilon, config.family->other_biases);
   }
   if (type_.tied) {
-    decoder_ = word_embeddings;
+    decoder_ = config.untied
+                   ? store->AddMatrix(key(Role::kDecoder).Of(Part::kWeight), labels_, width_)
+                   : word_embeddings;
     if (config.family->fixed_bias) {  // a row, as in transformers
       bias_ = store->AddMatrix(
           {config.family->Name(Role::kDecoderBias, 0), Role::kDecoderBias, config.layers}, 1,

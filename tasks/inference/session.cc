@@ -91,6 +91,7 @@ absl::Status Session::LoadWithAdapters(
     config = configs_[0];
     base_usable_ = false;
   }
+  for (const ModelConfig& own : configs_) config.untied |= own.untied;
   adapters_ = std::move(named);
   model_ = std::make_unique<Model>(config, adapters);
   return LoadBase(base, adapters, int8);
@@ -139,7 +140,7 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
 }
 
 absl::Status NotFinite() {
-  return Error(Exit::kInternal, "the model's results are not finite numbers: its weights are too ",
+  return Error(Exit::kData, "the model's results are not finite numbers: its weights are too ",
       "large for the computation (`cloze verify` checks a model)");
 }
 

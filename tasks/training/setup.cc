@@ -49,6 +49,14 @@ absl::StatusOr<ModelConfig> WithDecoder(
   return pair;
 }
 
+// Sets the ids that transformers would else take from the family's own vocabulary.
+void SetSpecialIds(const Tokenizer& tokenizer, ModelConfig* config) {
+  if (!config->special_ids.empty()) return;
+  const int32_t begin = tokenizer.special().cls, end = tokenizer.special().sep;
+  config->special_ids = {{kSpecialIds[0], begin}, {kSpecialIds[1], begin}, {kSpecialIds[2], end},
+      {kSpecialIds[3], end}};
+}
+
 absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokenizer& tokenizer) {
   const ModelSpec& model = loaded.spec.model();
   if (model.start_from().empty()) {
@@ -57,6 +65,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     config.SetPad(std::max(tokenizer.special().pad, 0));
     config.end_id = tokenizer.special().sep;
     SetDropout(model, &config);
+    SetSpecialIds(tokenizer, &config);
     return WithDecoder(loaded, tokenizer, config);
   }
   auto config_or = LoadConfig(model.start_from());
@@ -69,6 +78,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
             "quantize the result)"));
   }
   SetDropout(model, &config);
+  SetSpecialIds(tokenizer, &config);
   return WithDecoder(loaded, tokenizer, config);
 }
 

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
@@ -289,6 +291,14 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   refused("bias", "all", Exit::kMismatch, "bias: ");
   refused("init_lora_weights", "pissa_niter_4", Exit::kMismatch, "it changes the base");
   refused("rank_pattern", {{"query", 4}}, Exit::kMismatch, "rank_pattern");
+  for (const char* start : {"lora_ga", "LoftQ", "olora", "corda", "of 2030"})
+    refused("init_lora_weights", start, Exit::kMismatch, "it changes the base");
+  refused("layer_replication", json::array({{0, 2}, {0, 1}}), Exit::kMismatch, "layer_replication");
+  refused("use_qalora", true, Exit::kMismatch, "use_qalora");
+  refused("kasa_config", {{"beta", 1}}, Exit::kMismatch, "kasa_config");
+  refused("trainable_token_indices", {1, 2}, Exit::kMismatch, "trainable_token_indices");
+  refused("use_of_2030", false, Exit::kMismatch, "use_of_2030: unknown member");
+  refused("modules_to_save", "classifier", Exit::kData, "expected a list of names");
   WriteJson("adapter/adapter_config.json", good);
   json labels = ReadJson("adapter/config.json");
   const json fitting = labels;
@@ -319,6 +329,177 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   ExpectRefused(Open(Classifier()).status(), Exit::kNoInput, "adapter_config.json");
   Make(Classifier(), Lora(), "again");
   ExpectRefused(LoadConfig(Path("again")).status(), Exit::kMismatch, "cloze merge");
+}
+
+// What PEFT 0.20 writes for an adapter without special methods.
+TEST_F(AdapterTest, MembersWithoutEffectPass) {
+  Make(Classifier(), Lora());
+  json config = ReadJson("adapter/adapter_config.json");
+  for (const char* name : {"alora_invocation_tokens", "arrow_config", "corda_config", "eva_config",
+           "exclude_modules", "kasa_config", "layer_replication", "lora_ga_config",
+           "megatron_config", "monteclora_config", "target_parameters", "trainable_token_indices",
+           "use_bdlora", "velora_config"})
+    config[name] = nullptr;
+  config.update({{"ensure_weight_tying", false}, {"loftq_config", json::object()},
+      {"lora_bias", false}, {"megatron_core", "megatron.core"}, {"peft_version", "0.20.0"},
+      {"qalora_group_size", 16}, {"use_qalora", false}, {"init_lora_weights", "Gaussian"},
+      {"target_modules", ".*(query|value)"}, {"auto_mapping", {{"base_model_class", "X"}}},
+      {"layers_to_transform", {0, 1}}, {"layers_pattern", "layer"}});
+  WriteJson("adapter/adapter_config.json", config);
+  EXPECT_TRUE(Open(Classifier()).ok()) << Open(Classifier()).status();
+}
+
+// The output layer of a tied model, when an adapter replaces one of the two matrices.
+class TiedAdapterTest : public AdapterTest {
+ protected:
+  static constexpr char kWords[] = "bert.embeddings.word_embeddings",
+                        kOutput[] = "cls.predictions.decoder";
+
+  // Makes an adapter of a masked-LM model that trained the embeddings, as PEFT would write it: with
+  // the tensors of `saved`, which are copies of modules if `copies`.
+  void MakeForeign(const std::vector<std::string>& saved, bool copies, bool tied = false) {
+    TrainableSpec spec = Lora();
+    spec.mutable_lora()->set_embeddings(true);
+    Make(config_, spec);
+    const std::string path = Path("adapter/adapter_model.safetensors");
+    const auto reader = SafetensorsReader::Open(path);
+    std::vector<TensorData> tensors;
+    std::vector<std::vector<float>> values;
+    values.reserve(reader->tensors().size());
+    for (const TensorInfo& t : reader->tensors()) {
+      const std::string module = t.name.substr(17, t.name.rfind('.') - 17);
+      const bool wanted =
+          absl::c_linear_search(saved, module) || t.name.find("lora") != std::string::npos;
+      if (!wanted) continue;
+      values.emplace_back(t.elements());
+      EXPECT_TRUE(reader->ReadF32(t.name, absl::MakeSpan(values.back())).ok());
+      tensors.push_back({t.name, t.shape, FileType::kF32, values.back().data()});
+    }
+    ASSERT_TRUE(ReplaceSafetensors(path, tensors).ok());
+    std::filesystem::remove(Path("adapter/config.json"));
+    json config = ReadJson("adapter/adapter_config.json");
+    config["modules_to_save"] = copies ? json(saved) : json();
+    config["ensure_weight_tying"] = tied;
+    WriteJson("adapter/adapter_config.json", config);
+  }
+  // Returns the word embeddings and the output matrix of base and adapter.
+  std::array<std::vector<float>, 2> Matrices(const std::string& adapter) {
+    const auto model = LoadModel(Path("base"), adapter.empty() ? "" : Path(adapter));
+    EXPECT_TRUE(model.ok()) << model.status();
+    const auto values = [&](ParamId id) {
+      const Mat m = (*model)->params().value(id);
+      return std::vector<float>(m.f32(), m.f32() + m.rows * m.cols);
+    };
+    const ParamId words = (*model)->params().FindWeight(Role::kWordEmbeddings, -1),
+                  output = (*model)->params().FindWeight(Role::kDecoder, config_.layers);
+    return {values(words), values(output < 0 ? words : output)};
+  }
+  const ModelConfig config_ = SmallConfig(HeadKind::kMaskedLm);
+};
+
+TEST_F(TiedAdapterTest, ACopyOfOneMatrixLeavesTheOther) {
+  MakeForeign({kWords}, true);
+  const auto base = Matrices("")[0];
+  auto [words, output] = Matrices("adapter");
+  EXPECT_NE(words, base);
+  EXPECT_EQ(output, base);
+  MakeForeign({kOutput}, true);
+  EXPECT_EQ(Matrices("adapter")[0], base);
+  EXPECT_EQ(Matrices("adapter")[1], words);
+  MakeForeign({kWords, kOutput}, true);
+  EXPECT_EQ(Matrices("adapter")[0], words);
+  EXPECT_EQ(Matrices("adapter")[1], words);
+}
+
+TEST_F(TiedAdapterTest, WithoutACopyBothChange) {
+  for (const std::string& saved : {std::string(kWords), std::string(kOutput)}) {
+    MakeForeign({saved}, false);
+    const auto [words, output] = Matrices("adapter");
+    EXPECT_EQ(words, output) << saved;
+    EXPECT_NE(words, Matrices("")[0]) << saved;
+  }
+  MakeForeign({kWords}, true, /*tied=*/true);
+  EXPECT_EQ(Matrices("adapter")[0], Matrices("adapter")[1]);
+}
+
+// PEFT takes the trained matrix for both, because the adapter has a copy of both modules.
+TEST_F(TiedAdapterTest, WhatIsWrittenHoldsBothModules) {
+  TrainableSpec spec = Lora();
+  spec.mutable_lora()->set_embeddings(true);
+  const auto model = Make(config_, spec);
+  const auto reader = SafetensorsReader::Open(Path("adapter/adapter_model.safetensors"));
+  for (const char* name : {"bert.embeddings.word_embeddings.weight",
+           "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"})
+    EXPECT_NE(reader->Find(absl::StrCat("base_model.model.", name)), nullptr) << name;
+  EXPECT_THAT(ReadJson("adapter/adapter_config.json")["modules_to_save"],
+      testing::IsSupersetOf({"word_embeddings", "cls.predictions.decoder"}));
+  const auto read = LoadModel(Path("base"), Path("adapter"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Logits(**read), Logits(*model));
+  Make(config_, Lora(), "plain");
+  const auto plain = SafetensorsReader::Open(Path("plain/adapter_model.safetensors"));
+  EXPECT_EQ(plain->Find("base_model.model.cls.predictions.decoder.weight"), nullptr);
+}
+
+// An adapter of version 0.1 holds the embeddings alone, and means both.
+TEST_F(TiedAdapterTest, OlderAdaptersOfClozeAreTied) {
+  MakeForeign({kWords}, true);
+  const std::string path = Path("adapter/adapter_model.safetensors");
+  const auto reader = SafetensorsReader::Open(path);
+  std::vector<TensorData> tensors;
+  std::vector<std::vector<float>> values(reader->tensors().size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const TensorInfo& t = reader->tensors()[i];
+    values[i].resize(t.elements());
+    ASSERT_TRUE(reader->ReadF32(t.name, absl::MakeSpan(values[i])).ok());
+    tensors.push_back({t.name, t.shape, FileType::kF32, values[i].data()});
+  }
+  TrainableSpec spec = Lora();
+  spec.mutable_lora()->set_embeddings(true);
+  Make(config_, spec);
+  const auto own = SafetensorsReader::Open(path);
+  const Metadata metadata = own->metadata();
+  ASSERT_TRUE(ReplaceSafetensors(path, tensors, metadata).ok());
+  const auto adapter = Open(config_);
+  ASSERT_TRUE(adapter.ok()) << adapter.status();
+  Model model(*adapter);
+  std::vector<std::string> fresh, whole;
+  for (const Param& param : adapter->whole()) whole.push_back(param.name);
+  ASSERT_TRUE(model.Load(Path("base"), 0, &fresh, whole).ok());
+  ASSERT_TRUE(adapter->Load(0, &model.params()).ok());
+  const Mat words = model.params().value(model.encoder().word_embeddings()),
+            output =
+                model.params().value(model.params().FindWeight(Role::kDecoder, config_.layers));
+  EXPECT_TRUE(std::equal(words.f32(), words.f32() + words.rows * words.cols, output.f32()));
+}
+
+// The same numbers with several adapters beside one base, and after a merge.
+TEST_F(TiedAdapterTest, SeveralAdaptersAndMergedModelsAgree) {
+  MakeForeign({kWords}, true);
+  const auto alone = LoadModel(Path("base"), Path("adapter"));
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  const std::vector<float> logits = Logits(**alone);
+  const auto adapter = Open(config_);
+  ModelConfig untied = config_;
+  untied.untied = true;
+  Model both(untied, {*Open(config_), *Open(config_)});
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(both.Load(Path("base"), 0, &fresh).ok());
+  ASSERT_TRUE(adapter->Load(1, &both.params()).ok());
+  EXPECT_EQ(Logits(both, 1), logits);
+
+  MergeLora(Lora().lora(), &(*alone)->params());
+  ASSERT_TRUE(SaveWeights(Path("merged"), (*alone)->config(), (*alone)->params()).ok());
+  EXPECT_EQ(ReadJson("merged/config.json")["tie_word_embeddings"], false);
+  const auto merged = LoadModel(Path("merged"), "");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_TRUE((*merged)->config().untied);
+  ExpectNear(Logits(**merged), logits);
+  MakeForeign({kWords, kOutput}, true);
+  const auto tied = LoadModel(Path("base"), Path("adapter"));
+  ASSERT_TRUE(SaveWeights(Path("tied"), (*tied)->config(), (*tied)->params()).ok());
+  EXPECT_EQ(ReadJson("tied/config.json")["tie_word_embeddings"], true);
+  EXPECT_FALSE(LoadConfig(Path("tied"))->untied);
 }
 
 TEST(Trainable, ChoosesByLayer) {
