@@ -24,7 +24,7 @@ class SquadReader {
   absl::Status Read() {
     ASSIGN_OR_RETURN(const std::string bytes, ReadInput(path_, kMaxFileBytes));
     std::string text;
-    TextDecoder(CharsetOf(data_)).Append(bytes, /*end=*/true, &text);
+    TextDecoder(Charset::kUtf8).Append(bytes, /*end=*/true, &text);
     ASSIGN_OR_RETURN(const Json file, ParseJson(text, path_));
     return ForEach(file, "data", "", [&](const Json& article, const std::string& in) {
       return ForEach(article, "paragraphs", in, [&](const Json& paragraph, const std::string& at) {

@@ -31,7 +31,7 @@ int64_t BytesOf(const Record& record) {
 
 // True if a cell of the line, taken as the header of a table, is `name`.
 bool IsHeaderWith(const std::string& line, const std::string& name) {
-  for (const char separator : {',', '\t', ';'}) {
+  for (const char separator : {',', '\t', ';', '|'}) {
     const std::vector<absl::string_view> cells = absl::StrSplit(line, separator);
     for (absl::string_view cell : cells) {
       cell = absl::StripAsciiWhitespace(cell);
@@ -86,11 +86,9 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
         " have no fields: expected a table or JSON lines (--input-format csv, tsv or jsonl)");
   }
   if (!table && !fasttext) {
-    // The spec tells of files; a pipe is UTF-8 unless --set tells of it.
-    const bool said = absl::c_any_of(
-        options.reading, [](const std::string& s) { return absl::StartsWith(s, "encoding="); });
-    const Charset charset = options.path == "-" && !said ? Charset::kUtf8 : CharsetOf(options.data);
-    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, charset));
+    DataSpec data = options.data;
+    data.set_format(format == "text" ? DataSpec::TEXT : DataSpec::JSONL);
+    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, CharsetOf(data)));
     return reader;
   }
   // Not a pattern or a folder: later files may have other columns.
@@ -118,8 +116,11 @@ absl::StatusOr<bool> InputReader::NextRow(Record* record) {
   TextExample row;
   absl::StatusOr<bool> more = table_->Next(&row);
   if (columns_.empty()) columns_ = table_->columns();
+  if (const std::string note = table_->TakeNote(); !note.empty())
+    std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
   const bool begun = !columns_.empty() || options_.format == "fasttext";
-  if (!more.ok() && options_.skip_bad && begun && ExitOf(more.status()) == Exit::kData) {
+  const bool bad_row = ExitOf(more.status()) == Exit::kData && !table_->refused();
+  if (bad_row && options_.skip_bad && begun) {
     record->wrong = more.status();
     record->line = row.line;
     if (options_.keep) record->cells = std::move(row.cells);

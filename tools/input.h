@@ -30,8 +30,8 @@ struct InputOptions {
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
   // Names of the columns or members, as the user gave them; the ones given must be there.
   std::string text_field = {}, text_pair_field = {}, id_field = {};
-  // How the file is read: as the model's training data were, except for `reading` and the names
-  // above.
+  // How the file is read where it does not tell: as the model's training data were, except for
+  // `reading` and the names above.
   DataSpec data = {};
   std::vector<std::string> reading = {};  // of --set, see OverrideReading
   bool keep = false;                      // fill Record::cells

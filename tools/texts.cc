@@ -1,5 +1,6 @@
 #include "tools/texts.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -25,6 +26,8 @@ class Rows : public TextSource {
   absl::StatusOr<bool> Next(std::string* text) override {
     Item item;
     ASSIGN_OR_RETURN(const bool more, reader_.Next(&item));
+    if (const std::string note = reader_.TakeNote(); !note.empty())
+      std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
     if (!more) return false;
     line_ = LineOf(item);
     *text = TextOf(item);

@@ -101,7 +101,8 @@ absl::Status Vectors(VectorsOptions options) {
                                options.text, options.corpus,
                                [&](int64_t done, int64_t total) { report.Reading(done, total); },
                                [&] { return stop->load(); }, open));
-  if (!corpus.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", corpus.not_utf8.c_str());
+  if (!corpus.not_utf8.empty())
+    std::fprintf(stderr, "cloze: warning: %s\n", corpus.not_utf8.c_str());
   VectorTrainer trainer(corpus, options.vectors);
   const double start = SteadySeconds();
   VectorProgress last;

@@ -57,7 +57,8 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
-  if (!result.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", result.not_utf8.c_str());
+  if (!result.not_utf8.empty())
+    std::fprintf(stderr, "cloze: warning: %s\n", result.not_utf8.c_str());
   if (result.dropped_words > 0)
     absl::StrAppend(&report, result.dropped_words,
         " words were left out: too long, or too rare for the limit on memory\n");

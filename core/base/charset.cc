@@ -1,6 +1,10 @@
 #include "core/base/charset.h"
 
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -17,9 +21,23 @@ bool IsHigh(char32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool IsLow(char32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 constexpr absl::string_view kLatin = "Windows-1252 or Latin-1";
+constexpr size_t kHead = 4096;    // bytes of a line that tell if it is UTF-16
+constexpr size_t kSample = 4096;  // bytes of lines that tell their encoding
 
-// Guesses the encoding of non-UTF-8 text from its bytes above 127. Latin scripts have few. Russian
-// lower-case letters are 0xE0 to 0xFF in Windows-1251 and 0xC0 to 0xDF in KOI8-R.
+bool IsAscii(absl::string_view text) {
+  return absl::c_none_of(text, [](char c) { return (c & 0x80) != 0; });
+}
+
+// What helps against text in the encoding `likely`.
+std::string Remedy(absl::string_view likely) {
+  return absl::StrCat(": expected UTF-8 (convert the file with iconv",
+      likely == kLatin ? ", or set encoding: WINDOWS1252 in the spec, or with --set)" : ")");
+}
+
+}  // namespace
+
+// Looks at the bytes above 127. Latin scripts have few. Russian lower-case letters are 0xE0 to 0xFF
+// in Windows-1251 and 0xC0 to 0xDF in KOI8-R.
 absl::string_view LikelyEncoding(absl::string_view text) {
   int64_t ascii = 0, high = 0, symbols = 0, koi8 = 0;
   for (const unsigned char c : text) {
@@ -33,30 +51,38 @@ absl::string_view LikelyEncoding(absl::string_view text) {
   return koi8 * 2 > high ? "KOI8-R" : "Windows-1251";
 }
 
-}  // namespace
-
 std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text) {
   if (IsUtf8(text)) return "";
   const absl::string_view likely = LikelyEncoding(text);
-  const bool latin = likely == kLatin;
-  return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely,
-      ": expected UTF-8 (convert the file with iconv",
-      latin ? ", or set encoding: WINDOWS1252 in the spec, or with --set)" : ")");
+  return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely, Remedy(likely));
 }
 
 void TextDecoder::Append(absl::string_view bytes, bool end, std::string* out) {
-  if (encoding_ == Charset::kUtf8) {
-    out->append(bytes.data(), bytes.size());
-  } else if (encoding_ == Charset::kUtf16) {
-    rest_.append(bytes.data(), bytes.size());
-    AppendUtf16(end, out);
-  } else {
-    for (const unsigned char c : bytes) {
-      const bool windows = encoding_ == Charset::kWindows1252 && c >= 0x80 && c < 0xA0;
-      const char32_t mapped = windows ? kWindows[c - 0x80] : c;
-      AppendUtf8(mapped == 0 && windows ? kReplacementCharacter : mapped, out);
-    }
+  rest_.append(bytes.data(), bytes.size());
+  if (!decided_ && !(decided_ = Decide(end))) return;
+  if (utf16_) return AppendUtf16(end, out);
+  out->append(rest_);
+  rest_.clear();
+}
+
+// Sets utf16_ and big_endian_. Returns false if that takes more bytes.
+bool TextDecoder::Decide(bool end) {
+  constexpr absl::string_view kLittle = "\xFF\xFE", kBig = "\xFE\xFF", kUtf32("\xFF\xFE\0\0", 4);
+  for (const absl::string_view mark : {kLittle, kBig, kUtf32, kUtf8Mark}) {
+    if (!end && rest_.size() < mark.size() && absl::StartsWith(mark, rest_)) return false;
   }
+  if (absl::StartsWith(rest_, kUtf8Mark)) otherwise_ = Charset::kUtf8;
+  big_endian_ = absl::StartsWith(rest_, kBig);
+  utf16_ = big_endian_ || (absl::StartsWith(rest_, kLittle) && !absl::StartsWith(rest_, kUtf32));
+  if (utf16_) rest_.erase(0, 2);
+  if (utf16_ || otherwise_ != Charset::kUtf16 || rest_.empty()) return true;
+  // Without a mark, UTF-16 has a zero in or right after its first line, or is no UTF-8.
+  const size_t newline = rest_.find('\n', rest_.find_first_not_of('\n'));
+  const size_t needed = std::min(newline, kHead) + 2;
+  const absl::string_view head = absl::string_view(rest_).substr(0, needed);
+  const bool zero = absl::StrContains(head, '\0'), whole = end || rest_.size() >= needed;
+  utf16_ = zero || (whole && CountInvalidUtf8(head) > (newline < kHead ? 1 : 3));
+  return zero || whole;
 }
 
 void TextDecoder::AppendUtf16(bool end, std::string* out) {
@@ -65,11 +91,6 @@ void TextDecoder::AppendUtf16(bool end, std::string* out) {
     return big_endian_ ? first << 8 | second : second << 8 | first;
   };
   size_t at = 0;
-  if (!started_ && rest_.size() >= 2) {
-    started_ = true;
-    big_endian_ = unit(0) == 0xFFFE;  // the mark, read as little endian
-    if (unit(0) == 0xFEFF) at = 2;
-  }
   while (at + 2 <= rest_.size()) {
     const char32_t high = unit(at);
     if (IsHigh(high) && at + 4 > rest_.size() && !end) break;
@@ -83,6 +104,35 @@ void TextDecoder::AppendUtf16(bool end, std::string* out) {
   }
   rest_.erase(0, at);
   if (end && !rest_.empty()) AppendUtf8(kReplacementCharacter, out), rest_.clear();
+}
+
+void TextDecoder::Convert(int64_t number, std::string* line) {
+  if (utf16_ || IsAscii(*line)) return;
+  const bool valid = IsUtf8(*line);
+  if (valid) utf8_ += absl::c_count_if(*line, [](char c) { return (c & 0xC0) == 0xC0; });
+  if (!valid) ++other_;
+  const bool windows = otherwise_ == Charset::kWindows1252;
+  if (windows || otherwise_ == Charset::kLatin1) {
+    if (valid && utf8_ >= other_) return;
+    std::string text;
+    for (const unsigned char c : *line) {
+      const bool special = windows && c >= 0x80 && c < 0xA0;
+      const char32_t mapped = special ? kWindows[c - 0x80] : c;
+      AppendUtf8(mapped == 0 && special ? kReplacementCharacter : mapped, &text);
+    }
+    *line = std::move(text);
+  } else if (!valid) {
+    if (std::exchange(last_bad_, number) != number && ++bad_ == 1) first_bad_ = number;
+    if (sample_.size() < kSample) sample_.append(*line, 0, kSample);
+  }
+}
+
+absl::Status TextDecoder::Check(absl::string_view path, int64_t lines, bool end) const {
+  if (bad_ * 1000 <= lines || (!end && (bad_ < 1000 || bad_ * 10 < lines))) return absl::OkStatus();
+  const absl::string_view likely = LikelyEncoding(sample_);
+  return Error(Exit::kData, QuotePath(path), ":", first_bad_, ": not UTF-8, perhaps ", likely, "; ",
+      bad_, " of ", end ? "" : "the first ", Counted(lines, "line"), " are not UTF-8",
+      Remedy(likely));
 }
 
 }  // namespace cloze

@@ -15,6 +15,12 @@
 #include "core/base/text.h"
 
 namespace cloze {
+namespace {
+
+// The format of a file shows in its first line, or in this many bytes of it.
+constexpr size_t kSignatureBytes = 256;
+
+}  // namespace
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
   return Error(exit, QuotePath(path), ": ", what, ": ", std::strerror(errno));
@@ -140,12 +146,11 @@ std::string BaseName(absl::string_view path) {
 }
 
 absl::StatusOr<LineReader> LineReader::Open(
-    const std::string& path, int64_t max_line_bytes, Charset encoding) {
+    const std::string& path, int64_t max_line_bytes, std::optional<Charset> data) {
   LineReader reader;
   reader.path_ = path == "-" ? "standard input" : path;
   reader.max_line_ = max_line_bytes;
-  reader.encoding_ = encoding;
-  reader.decoder_ = TextDecoder(encoding);
+  if (data) reader.decoder_.emplace(*data);
   ASSIGN_OR_RETURN(reader.input_, InputFile::Open(path));
   return reader;
 }
@@ -154,20 +159,21 @@ absl::Status LineReader::Fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
   std::string bytes;
-  const bool plain = encoding_ == Charset::kUtf8;
+  const bool plain = !decoder_ || decoder_->passes();
   ASSIGN_OR_RETURN(const bool more, input_->Read(plain ? &buffer_ : &bytes));
   end_ = !more;
-  if (!plain) decoder_.Append(bytes, end_, &buffer_);
+  if (!plain) decoder_->Append(bytes, end_, &buffer_);
   return absl::OkStatus();
 }
 
 absl::Status LineReader::CheckSignature() {
   absl::string_view other = OtherFormat(buffer_);
   // UTF-16 without a mark, of a European language, has a zero in every second byte.
-  const absl::string_view start = absl::string_view(buffer_).substr(0, 256);
+  const absl::string_view start =
+      absl::string_view(buffer_).substr(0, std::min(buffer_.find('\n'), kSignatureBytes - 1) + 1);
   size_t zeros[] = {0, 0};  // at even and odd places
   for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
-  if (start.size() >= 8 && (zeros[0] + zeros[1]) * 3 > start.size())
+  if (start.size() >= 3 && (zeros[0] + zeros[1]) * 3 >= start.size())
     other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
@@ -177,8 +183,8 @@ absl::Status LineReader::CheckSignature() {
                                                : "convert or unpack it first",
         ")");
   }
-  has_bom_ = absl::StartsWith(buffer_, "\xEF\xBB\xBF");
-  if (has_bom_) begin_ = position_ = 3;
+  has_bom_ = absl::StartsWith(buffer_, kUtf8Mark);
+  if (has_bom_) begin_ = position_ = kUtf8Mark.size();
   return absl::OkStatus();
 }
 
@@ -191,16 +197,23 @@ absl::StatusOr<bool> LineReader::Ready() {
   return true;
 }
 
-bool LineReader::Take(std::string* line, size_t size, absl::string_view line_end) {
+absl::StatusOr<bool> LineReader::Take(std::string* line, size_t size, absl::string_view line_end) {
   line->assign(buffer_, begin_, size - line_end.size());
   line_end_ = line_end;
   begin_ += size;
   position_ += size;
+  if (decoder_) {
+    decoder_->Convert(line_number_, line);
+    const absl::Status good = decoder_->Check(path_, line_number_ - (size == 0), size == 0);
+    refused_ = !good.ok();
+    RETURN_IF_ERROR(good);
+  }
   return size > 0;
 }
 
 absl::StatusOr<bool> LineReader::Next(std::string* line) {
-  while (!started_ && buffer_.size() < 8 && buffer_.find('\n') == std::string::npos && !end_)
+  while (!started_ && buffer_.size() < kSignatureBytes && buffer_.find('\n') == std::string::npos &&
+         !end_)
     RETURN_IF_ERROR(Fill());
   if (!started_) RETURN_IF_ERROR(CheckSignature());
   started_ = true;

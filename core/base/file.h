@@ -203,13 +203,15 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
-  // Opens a file or a stream.
+  // Opens a file or a stream. Data may have other encodings than UTF-8: `data` is the one where the
+  // bytes do not tell (see TextDecoder).
   static absl::StatusOr<LineReader> Open(const std::string& path,
-      int64_t max_line_bytes = kDefaultMaxLine, Charset encoding = Charset::kUtf8);
+      int64_t max_line_bytes = kDefaultMaxLine, std::optional<Charset> data = std::nullopt);
 
   // Reads the next line, without LF or CRLF, into *line. Returns false at the end of the file.
-  // Unpacks gzip, xz and zstd data. Skips a UTF-8 byte order mark. kData for other formats, and for
-  // UTF-16 text that is read as UTF-8.
+  // Unpacks gzip, xz and zstd data. Skips a UTF-8 byte order mark. kData for other formats, for
+  // UTF-16 text that is not recognized, and at the end of data that are not UTF-8
+  // (TextDecoder::Check).
   absl::StatusOr<bool> Next(std::string* line);
 
   // True if Next would not block. Reads available input without blocking.
@@ -223,6 +225,8 @@ class LineReader {
   absl::string_view line_end() const { return line_end_; }
   // True if the file begins with a byte order mark. Requires a call of Next.
   bool has_bom() const { return has_bom_; }
+  // True if Next has returned an error because of lines that are not UTF-8.
+  bool refused() const { return refused_; }
   // Bytes of text consumed so far.
   int64_t position() const { return position_; }
   // Bytes of the file read so far, as they are stored; some are not consumed yet.
@@ -233,15 +237,14 @@ class LineReader {
   absl::Status Fill();
   absl::Status CheckSignature();
   // Moves the next `size` bytes, which end with `line_end`, to *line, and leaves `line_end` out.
-  bool Take(std::string* line, size_t size, absl::string_view line_end);
+  absl::StatusOr<bool> Take(std::string* line, size_t size, absl::string_view line_end);
 
   std::string path_, buffer_;
   std::optional<InputFile> input_;
-  Charset encoding_ = Charset::kUtf8;
-  TextDecoder decoder_{Charset::kUtf8};
+  std::optional<TextDecoder> decoder_;  // of data
   size_t begin_ = 0;
   int64_t max_line_ = 0, line_number_ = 0, position_ = 0;
-  bool end_ = false, continued_ = false, started_ = false, has_bom_ = false;
+  bool end_ = false, continued_ = false, started_ = false, has_bom_ = false, refused_ = false;
   absl::string_view line_end_;
 };
 

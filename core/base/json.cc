@@ -267,6 +267,9 @@ absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string
   std::string error;
   if (Parse(line, &sax, &error)) return absl::OkStatus();
   if (sax.error_at() > 0) absl::StrAppend(&error, " at byte ", sax.error_at());
+  if (!IsUtf8(line))
+    absl::StrAppend(&error, " (JSON is UTF-8, but this is perhaps ", LikelyEncoding(line),
+        ": convert the file with iconv)");
   return Error(Exit::kData, error);
 }
 

@@ -96,10 +96,10 @@ bool MustEscape(char32_t c) {
 absl::string_view OtherFormat(absl::string_view bytes) {
   static constexpr struct {
     absl::string_view bytes, name;
-  } kSignatures[] = {{"\xFF\xFE", "UTF-16 text"}, {"\xFE\xFF", "UTF-16 text"},
-      {"\x1F\x8B", "gzip data"}, {"\xFD\x37zXZ", "xz data"}, {"\x28\xB5\x2F\xFD", "zstd data"},
-      {"BZh91AY&SY", "bzip2 data"}, {"PK\x03\x04", "a zip archive"},
-      {"version https://git-lfs", "a Git LFS pointer"}};
+  } kSignatures[] = {{{"\xFF\xFE\0\0", 4}, "UTF-32 text"}, {{"\0\0\xFE\xFF", 4}, "UTF-32 text"},
+      {"\xFF\xFE", "UTF-16 text"}, {"\xFE\xFF", "UTF-16 text"}, {"\x1F\x8B", "gzip data"},
+      {"\xFD\x37zXZ", "xz data"}, {"\x28\xB5\x2F\xFD", "zstd data"}, {"BZh91AY&SY", "bzip2 data"},
+      {"PK\x03\x04", "a zip archive"}, {"version https://git-lfs", "a Git LFS pointer"}};
   for (const auto& signature : kSignatures) {
     if (absl::StartsWith(bytes, signature.bytes)) return signature.name;
   }

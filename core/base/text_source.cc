@@ -27,9 +27,9 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
-    const std::string& path, Charset encoding) {
+    const std::string& path, Charset otherwise) {
   ASSIGN_OR_RETURN(
-      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, encoding));
+      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, otherwise));
   return std::make_unique<Lines>(std::move(reader));
 }
 

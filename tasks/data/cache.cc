@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
+#include "tasks/data/file_form.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
@@ -146,7 +147,7 @@ std::string FindNotUtf8(const DataSpec& data, const std::vector<DataFile>& files
     for (bool more = lines.ok(); more;) {
       more = lines->Next(&line).value_or(false);
       std::string note = more ? NotUtf8(file.path, lines->line_number(), line) : "";
-      if (!note.empty()) return note;
+      if (!note.empty()) return absl::StrCat("warning: ", note);
     }
   }
   return "";
@@ -227,8 +228,9 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     RETURN_IF_ERROR(CheckStop(options));
     RETURN_IF_ERROR(writer->Finish(stats));
   }
-  if (stats.invalid_bytes > 0)
-    absl::StrAppend(&note, note.empty() ? "" : "; ", FindNotUtf8(data, files));
+  for (const std::string& more :
+      {stats.invalid_bytes > 0 ? FindNotUtf8(data, files) : "", OddTables(data)})
+    absl::StrAppend(&note, note.empty() || more.empty() ? "" : "; ", more);
   ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
   WriteStamp(stamp, folder);
   return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};

@@ -50,6 +50,9 @@ class FileReader {
   virtual absl::StatusOr<bool> Ready() { return lines_.Ready(); }
   int64_t stored_position() const { return lines_.stored_position(); }
   const std::vector<std::string>& columns() const { return names_; }
+  bool refused() const { return lines_.refused(); }
+  // Returns what is odd about the file, "file: what", once; "" if nothing, or not known yet.
+  std::string TakeNote() { return std::exchange(note_, ""); }
 
  protected:
   // Reads the next line; kData when it is longer than kRowBytes.
@@ -64,6 +67,7 @@ class FileReader {
   LineReader lines_;
   const Wanted wanted_;
   std::vector<std::string> names_;  // names of the columns of a table, after its first row
+  std::string note_;
 
  private:
   Row row_;

@@ -114,7 +114,9 @@ std::optional<DataSpec::Format> FormatOfName(absl::string_view path) {
 }
 
 // The values of DataSpec.Encoding are those of Charset.
-Charset CharsetOf(const DataSpec& spec) { return static_cast<Charset>(spec.encoding()); }
+Charset CharsetOf(const DataSpec& spec) {
+  return spec.format() == DataSpec::JSONL ? Charset::kUtf8 : static_cast<Charset>(spec.encoding());
+}
 
 size_t WholeLines(const std::string& text, const DataSpec& /*spec*/) {
   return text.rfind('\n') + 1;
@@ -185,7 +187,6 @@ absl::StatusOr<DataSample> SampleData(
     return sample;
   }
   sample.data.clear_files();
-  sample.data.clear_encoding();
   int64_t bytes = 0;  // in the sample
   for (size_t i = 0; i < files.size() && bytes < most; ++i) {
     const std::string& path = files[i].path;
@@ -236,6 +237,14 @@ std::vector<std::string> DataReader::columns() const {
   return reader_ == nullptr ? columns_ : reader_->columns();
 }
 
+bool DataReader::refused() const { return reader_ != nullptr && reader_->refused(); }
+
+std::string DataReader::TakeNote() {
+  const std::string now = reader_ != nullptr ? reader_->TakeNote() : "";
+  const std::string before = std::exchange(note_, "");
+  return absl::StrCat(before, before.empty() || now.empty() ? "" : "; ", now);
+}
+
 DataSpec AllExamples(DataSpec data) {
   data.clear_share();
   data.clear_leave_out();
@@ -270,8 +279,8 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
   if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
   if (labelled)
     wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
-  ASSIGN_OR_RETURN(
-      LineReader lines, LineReader::Open(file.path, file.format->line_bytes, CharsetOf(spec_)));
+  ASSIGN_OR_RETURN(LineReader lines,
+      LineReader::Open(file.path, file.format->line_bytes, CharsetOf(wanted.spec)));
   return file.format->open(std::move(lines), std::move(wanted));
 }
 
@@ -284,6 +293,7 @@ absl::StatusOr<bool> DataReader::FromFiles(
     ASSIGN_OR_RETURN(const bool more, next(*reader_));
     if (more) return true;
     columns_ = reader_->columns();
+    note_ = TakeNote();
     reader_ = nullptr;
     done_ += files_[index_].size;
   }

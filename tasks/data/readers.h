@@ -35,7 +35,8 @@ struct DataFile {
 
 // Returns the format that the extension of `path` names, before that of packing; nullopt if none.
 std::optional<DataSpec::Format> FormatOfName(absl::string_view path);
-// Returns the encoding of the files of `spec`.
+// Returns the encoding of the files of `spec` where they do not tell (see TextDecoder). JSON is
+// UTF-8.
 Charset CharsetOf(const DataSpec& spec);
 
 // Returns the files of `spec`, with patterns and folders expanded; their formats follow from the
@@ -119,6 +120,11 @@ class DataReader {
   // Returns the names of the columns of the current TSV or CSV file, or of the last one at the end;
   // their numbers if it has no header. Empty before its first row, and for other files.
   std::vector<std::string> columns() const;
+  // True if Next has refused the current file because it is not UTF-8.
+  bool refused() const;
+  // Returns what is odd about the files read so far, each time once; "" if nothing. Known after
+  // some rows or the end of a file.
+  std::string TakeNote();
   // True if Next would return without waiting for a pipe or terminal. Never waits.
   absl::StatusOr<bool> Ready();
 
@@ -149,6 +155,7 @@ class DataReader {
   bool keep_lines_;
   std::unique_ptr<FileReader> reader_;  // of the current file; null between files
   std::vector<std::string> columns_;    // of the last file
+  std::string note_;                    // of earlier files
   size_t index_ = 0;
   int64_t done_ = 0, count_ = 0;  // bytes of the files before the current one; examples read
 };

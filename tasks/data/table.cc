@@ -1,7 +1,9 @@
 // TSV (no quoting) and CSV (RFC 4180) files.
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/base/text.h"
+#include "tasks/data/file_form.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
@@ -13,6 +15,25 @@ char DelimiterOf(const DataSpec& spec, bool quoting) {
   return quoting ? ',' : '\t';
 }
 
+// What `spec` says of a table with the wanted columns.
+FormHints HintsOf(const DataSpec& spec, std::vector<std::string> columns) {
+  const bool quoting = spec.format() != DataSpec::TSV;
+  return {.form = {Charset::kUtf8, DelimiterOf(spec, quoting), spec.header()},
+      .quoting = quoting,
+      .columns = std::move(columns)};
+}
+
+FormHints HintsOf(const Wanted& wanted) {
+  std::vector<std::string> columns;
+  for (const Field& field : wanted.fields) columns.push_back(field.name);
+  return HintsOf(wanted.spec, std::move(columns));
+}
+
+// The form of a cell in which it is compared and learned. Repeated cells keep their bytes.
+std::string WithUnixLines(absl::string_view cell) {
+  return absl::StrReplaceAll(cell, {{"\r\n", "\n"}});
+}
+
 constexpr int64_t kMaxColumns = 100000;
 
 class TableReader : public FileReader {
@@ -20,22 +41,24 @@ class TableReader : public FileReader {
   using FileReader::FileReader;
 
   absl::StatusOr<bool> NextRow(Row* row) override {
-    if (names_.empty() && wanted_.spec.header()) {
-      ASSIGN_OR_RETURN(const bool more, ReadColumns());
-      if (!more) return false;
-      RETURN_IF_ERROR(FindFields());
-    }
     absl::StatusOr<bool> more = ReadColumns();
+    if (more.ok() && *more && names_.empty()) {
+      RETURN_IF_ERROR(FindFields());
+      if (form_.header) more = ReadColumns();
+    }
     row->line = line_;
-    if (!more.ok() || !*more) return more;
-    if (names_.empty()) RETURN_IF_ERROR(FindFields());
+    if (!more.ok() || !*more) {
+      Watch(/*end=*/true);
+      return more;
+    }
     if (wanted_.keep_lines) row->cells = row_;  // also of a wrong row
     if (row_.size() != names_.size()) {
       return Fail(line_, Counted(row_.size(), "column"), ": expected ", names_.size(),
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
     row->values.clear();
-    for (const size_t index : indexes_) row->values.push_back(row_[index]);
+    for (const size_t index : indexes_)
+      row->values.push_back(WithUnixLines(row_[index]));
     return true;
   }
 
@@ -53,14 +76,43 @@ class TableReader : public FileReader {
           "carriage returns without line feeds (line ends of old Macs): expected Unix or "
           "Windows line ends (convert with: tr '\\r' '\\n')");
     }
+    if (names_.empty()) SetForm();
     row_.clear();
     if (quoting_) {
       RETURN_IF_ERROR(ParseCsv());
     } else {
-      row_ = absl::StrSplit(text_, absl::MaxSplits(delimiter_, kMaxColumns));
+      row_ = absl::StrSplit(text_, absl::MaxSplits(form_.delimiter, kMaxColumns));
     }
-    if (row_.size() <= kMaxColumns) return true;
-    return Fail(line_, "more than ", kMaxColumns, " columns");
+    if (row_.size() > kMaxColumns) return Fail(line_, "more than ", kMaxColumns, " columns");
+    Watch(/*end=*/false);
+    return true;
+  }
+
+  // Recognizes the form of the table by its first line.
+  void SetForm() {
+    form_ = FormOf(text_, HintsOf(wanted_));
+    if (form_.header && !wanted_.spec.header())
+      Note("the first row looks like a header, and is read as one, not as `header: false` says");
+  }
+
+  // Looks at the first rows, and makes a note if they are odd.
+  void Watch(bool end) {
+    if (watched_) return;
+    if (!end && first_rows_.size() < kFormRows) {
+      std::vector<std::string>& cells = first_rows_.emplace_back();
+      for (const std::string& cell : row_) cells.push_back(cell.substr(0, 256));
+      return;
+    }
+    FormHints hints = HintsOf(wanted_);
+    hints.form = form_;
+    Note(OddForm(first_rows_, hints));
+    watched_ = true;
+    first_rows_ = {};
+  }
+
+  void Note(absl::string_view what) {
+    if (!what.empty())
+      absl::StrAppend(&note_, note_.empty() ? "" : "; ", QuoteInput(lines_.path()), ": ", what);
   }
 
   absl::Status ParseCsv() {
@@ -70,14 +122,14 @@ class TableReader : public FileReader {
       std::string& column = row_.emplace_back();
       if (at < text_.size() && text_[at] == '"') {
         RETURN_IF_ERROR(ParseQuoted(&at, &bytes, &column));
-        if (at < text_.size() && text_[at] != delimiter_) {
+        if (at < text_.size() && text_[at] != form_.delimiter) {
           return Fail(lines_.line_number(), "column ", row_.size(), ": expected ",
-              delimiter_ == ',' ? "a comma" : "a delimiter",
+              form_.delimiter == ',' ? "a comma" : "a delimiter",
               " or the end of the line after a closing quote "
               "(a quote inside quotes is written twice)");
         }
       } else {
-        const size_t comma = std::min(text_.find(delimiter_, at), text_.size());
+        const size_t comma = std::min(text_.find(form_.delimiter, at), text_.size());
         column.assign(text_, at, comma - at);
         at = comma;
       }
@@ -102,7 +154,7 @@ class TableReader : public FileReader {
         continue;
       }
       column->append(text_, *at, std::string::npos);
-      *column += '\n';
+      column->append(lines_.line_end().data(), lines_.line_end().size());
       ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
       *bytes += text_.size() + 1;
       *at = 0;
@@ -120,8 +172,8 @@ class TableReader : public FileReader {
         return Fail(line_, spec_field, ": ", message...);
       };
       int index = -1;
-      for (int i = 0; wanted_.spec.header() && i < columns; ++i) {
-        if (row_[i] != name) continue;
+      for (int i = 0; form_.header && i < columns; ++i) {
+        if (WithUnixLines(row_[i]) != name) continue;
         if (index >= 0) {
           return fail(
               "column \"", Quote(name), "\" occurs twice, in columns ", index + 1, " and ", i + 1);
@@ -129,46 +181,47 @@ class TableReader : public FileReader {
         index = i;
       }
       if (index < 0) index = ColumnNumber(name);
-      if (index < 0 && wanted_.spec.header())
-        return fail(
-            "no column \"", Quote(name), "\"; there are ", ListNames(row_), OtherDelimiter());
+      if (index < 0 && form_.header)
+        return fail("no column \"", Quote(name), "\"; there are ", ListNames(row_), OtherForm());
       if (index < 0) {
         return fail("\"", Quote(name),
             "\" is a name, but header is false: expected a number from 1 to ", columns);
       }
       if (index >= columns)
-        return fail("no column ", index + 1, "; there are ", columns, OtherDelimiter());
+        return fail("no column ", index + 1, "; there are ", columns, OtherForm());
       indexes_.push_back(index);
     }
     for (int i = 0; i < columns; ++i)
-      names_.push_back(wanted_.spec.header() ? row_[i] : absl::StrCat(i + 1));
+      names_.push_back(form_.header ? row_[i] : absl::StrCat(i + 1));
     return absl::OkStatus();
   }
 
-  // Returns a hint for a line that has one column, and other separators.
-  std::string OtherDelimiter() const {
-    if (row_.size() > 1) return "";
-    for (const char* other : {";", "\t", "|", ","}) {
-      if (absl::StrContains(row_[0], other))
-        return absl::StrCat(" (columns separated by ", other[0] == '\t' ? "tabs" : other,
-            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other,
-            "\" in the spec, or with --set)");
-    }
+  // Returns a hint for a first row without the wanted columns.
+  std::string OtherForm() const {
+    const std::string other = row_.size() == 1 ? DelimiterIn(row_[0]) : "";
+    if (!other.empty())
+      return absl::StrCat(" (columns separated by ", other == "\\t" ? "tabs" : other,
+          "? set delimiter: \"", other, "\" in the spec, or with --set)");
+    if (!quoting_ && absl::StartsWith(row_[0], "\""))
+      return " (names in quotes? read the file as CSV with delimiter: \"\\t\")";
     return "";
   }
 
   const bool quoting_ = wanted_.spec.format() == DataSpec::CSV;
-  const char delimiter_ = DelimiterOf(wanted_.spec, quoting_);
+  FileForm form_;                // after the first line
   std::vector<size_t> indexes_;  // of the wanted columns
   std::vector<std::string> row_;
   std::string text_;
   int64_t line_ = 0;
+  std::vector<std::vector<std::string>> first_rows_;  // that Watch looks at
+  bool watched_ = false;
 };
 
 // Whole rows end with a line end outside of quoted cells. Only a quote at the start of a cell opens
 // one, as in ParseCsv.
 size_t WholeCsvRows(const std::string& text, const DataSpec& spec) {
-  const char delimiter = DelimiterOf(spec, /*quoting=*/true);
+  const char delimiter =
+      FormOf(text.substr(0, text.find('\n')), HintsOf(spec, {spec.text_field()})).delimiter;
   size_t end = 0;
   bool quoted = false, starts = true;  // starts: the next character begins a cell
   for (size_t i = 0; i < text.size(); ++i) {

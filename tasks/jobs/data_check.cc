@@ -28,6 +28,17 @@ std::string Bar(int64_t count, int64_t most) {
   return bar;
 }
 
+// Names the labels of one example, unless the data are so few that this is no surprise.
+std::vector<std::string> LoneLabels(
+    const StoreContent& train, const std::vector<std::string>& labels) {
+  std::vector<std::string> lone;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (train.classes[i] == 1) lone.push_back(labels[i]);
+  }
+  if (lone.empty() || std::ssize(train.lengths) < 20) return {};
+  return {absl::StrCat("train: only one example: label ", ListNames(lone))};
+}
+
 }  // namespace
 
 absl::StatusOr<OrderedJson> CheckData(
@@ -56,14 +67,15 @@ absl::StatusOr<OrderedJson> CheckData(
     for (const std::string& line : lines) warnings.push_back(line);
   };
   const auto describe = [&](const std::string& name, const BuiltStore& built) {
-    warn(DescribeOddities(name, built.store.stats()));
-    for (absl::string_view note : absl::StrSplit(built.note, "; ")) {
-      if (absl::ConsumePrefix(&note, "warning: "))
-        warnings.push_back(absl::StrCat(name, ": ", note));
+    for (absl::string_view note : absl::StrSplit(built.note, "; ", absl::SkipEmpty())) {
+      absl::ConsumePrefix(&note, "warning: ");
+      warnings.push_back(absl::StrCat(name, ": ", note));
     }
+    warn(DescribeOddities(name, built.store.stats()));
   };
   describe("train", *setup.train);
   if (validation != nullptr) describe("validation", *setup.validation);
+  warn(LoneLabels(train, labels));
   warn(Describe(found, setup.task->pretrains() ? std::vector<std::string>() : setup.config.labels));
   for (const auto& label : only)
     warnings.push_back(

@@ -69,9 +69,13 @@ TEST_F(BuildInputTest, CacheOfAPipeIsReusedWithoutIt) {
 }
 
 TEST_F(BuildInputTest, TextThatIsNotUtf8IsNamed) {
-  DataSpec data = Data("a.txt", "the cat\n\nsat\n\nthe c\xE4t\n");
+  const std::string text = "the cat\n\nsat\n\nthe c\xE4t\n";
+  ExpectError(Build(Data("many.txt", text)).status(), Exit::kData,
+      "many.txt:5: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 5 lines");
+  DataSpec data = Data("a.txt", text + std::string(1000, '\n'));
   const auto built = Build(data);
   ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_THAT(built->note, testing::HasSubstr("warning: "));
   EXPECT_THAT(built->note, testing::HasSubstr("a.txt:5: not UTF-8, perhaps Windows-1252"));
   EXPECT_THAT(built->note, testing::HasSubstr("set encoding: WINDOWS1252"));
   data.set_encoding(DataSpec::WINDOWS1252);

@@ -128,11 +128,14 @@ std::vector<Case> DataCases() {
       text("I3_empty_file", "", {"d.txt: 0 usable examples"}),
       text("I3_only_blanks", "\n \n\t\n\r\n  ", {"d.txt: 0 usable examples"}),
       tsv("I3_header_only", "text\tlabel\n", {"d.tsv: no examples"}),
-      text("I4_utf16",
-          std::string("\xFF\xFE"
-                      "a\0\n\0",
-              6),
-          {"d.txt: is UTF-16 text"}),
+      text("I4_utf16", std::string("a\0 \0b\0\n\0", 8), {"d.txt: is UTF-16 text"}),
+      text("I4_utf32",
+          std::string("\xFF\xFE\0\0"
+                      "a\0\0\0",
+              8),
+          {"d.txt: is UTF-32 text"}),
+      text("I4_not_utf8", "caf\xE9\nb\n",
+          {"d.txt:1: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 2 lines"}),
       text("I4_gzip", "\x1F\x8B\x08 packed", {"d.txt: gzip data: unknown header flags set"}),
       text("I4_bzip2", "BZh91AY&SY packed", {"d.txt: is bzip2 data"}),
       tsv("I4_zip", "PK\x03\x04 packed", {"d.tsv: is a zip archive"}),
@@ -340,10 +343,11 @@ TEST(OddInput, IsTaken) {
       << "\xEF\xBB\xBF[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\na\r\nb\r\n##b\r\n";
   EXPECT_EQ(RunCloze("tokenize --model vocab.txt", cd + ": | ").out, "");
   const RunResult r = RunCloze("tokenize --model vocab.txt",
-      cd + "printf '\\357\\273\\277a \\377\\300\\257b\\355\\240\\200\\r\\n' | ");
+      cd + "(printf '\\357\\273\\277a \\377\\300\\257b\\355\\240\\200\\r\\n'; yes '' | head -n "
+           "1000) | ");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("\"ids\": [2, 5, 6, 3]"));
-  std::ofstream(folder + "/d.txt") << "a b a b a b\xFF\xFE a b";
+  std::ofstream(folder + "/d.txt") << "a b a b a b\xFF\xFE a b" << std::string(1000, '\n');
   std::ofstream(folder + "/mlm.textproto") << Mlm("d.txt");
   const RunResult mlm = RunCloze("pretrain mlm.textproto", cd);
   EXPECT_EQ(mlm.exit, 0) << mlm.err;

@@ -1,10 +1,13 @@
 #include "tools/input.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
+#include "core/base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/run.h"
@@ -46,7 +49,7 @@ std::string ErrorOf(const std::string& content, const InputOptions& options) {
 }
 
 TEST(InputReader, ReadsLinesOfText) {
-  const auto records = ReadAll("one\n\n \t \r\ntwo\r\n\xFF three", {});
+  const auto records = ReadAll("one\n\n \t \r\ntwo\r\n\xFF three" + std::string(1000, '\n'), {});
   ASSERT_TRUE(records.ok());
   ASSERT_EQ(records->size(), 3);
   EXPECT_EQ((*records)[1].text, "two");
@@ -55,12 +58,149 @@ TEST(InputReader, ReadsLinesOfText) {
   EXPECT_TRUE(ReadAll("", {})->empty());
 }
 
-TEST(InputReader, FilesHaveTheEncodingOfTheSpec) {
+// "text|pair" of all records, or the error.
+std::vector<std::string> Texts(InputReader* reader) {
+  std::vector<std::string> texts;
+  std::vector<Record> records;
+  absl::Status status;
+  do {
+    status = reader->Next(&records);
+    for (const Record& record : records) texts.push_back(record.text + "|" + record.text_pair);
+  } while (status.ok() && !records.empty());
+  if (!status.ok()) texts.push_back(std::string(status.message()));
+  return texts;
+}
+
+std::vector<std::string> FromFile(const std::string& content, InputOptions options) {
+  options.path = TemporaryFolder() + "/in";
+  std::ofstream(options.path, std::ios::binary) << content;
+  InputReader reader = *InputReader::Open(options);
+  return Texts(&reader);
+}
+
+// Reads standard input, which gives `part` bytes at a time.
+std::vector<std::string> FromPipe(
+    const std::string& content, size_t part, const InputOptions& options) {
+  int ends[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const int saved = dup(0);
+  dup2(ends[0], 0);
+  InputReader reader = *InputReader::Open(options);
+  dup2(saved, 0);
+  close(saved), close(ends[0]);
+  std::thread writer([&] {
+    for (size_t at = 0; at < content.size(); at += part)
+      send(ends[1], content.data() + at, std::min(part, content.size() - at), MSG_NOSIGNAL);
+    close(ends[1]);
+  });
+  const std::vector<std::string> texts = Texts(&reader);
+  writer.join();
+  return texts;
+}
+
+// The form of a file that `text` has, which is UTF-8.
+std::string InUtf16(const std::string& text) {
+  std::string wide = "\xFF\xFE";
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    wide += static_cast<char>(c.value & 0xFF);
+    wide += static_cast<char>(c.value >> 8);
+    at += c.size;
+  }
+  return wide;
+}
+std::string InLatin1(const std::string& text) {
+  std::string latin;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    latin += static_cast<char>(c.value);
+    at += c.size;
+  }
+  return latin;
+}
+
+// The settings of the training data decide only what a file leaves open, the same for files and
+// pipes.
+TEST(InputReader, EachFileTellsItsForm) {
+  const struct {
+    const char *format, *content;
+  } kInputs[] = {{"text", "W\u00E4rme l\u00E4uft\tx\n\nx\ty\n"},
+      {"csv", "id,text,pair\n1,W\u00E4rme l\u00E4uft,x\n2,x,y\n"},
+      {"csv", "id;text;pair\r\n1;W\u00E4rme l\u00E4uft;x\r\n2;x;y\r\n"},
+      {"csv", "\"text\"|\"pair\"\n\"W\u00E4rme l\u00E4uft\"|x\nx|y\n"},
+      {"csv", "text\tpair\nW\u00E4rme l\u00E4uft\tx\nx\ty"},
+      {"tsv", "text\tpair\nW\u00E4rme l\u00E4uft\tx\nx\ty\n"},
+      {"tsv", "text;pair\nW\u00E4rme l\u00E4uft;x\nx;y\n"},
+      {"jsonl",
+          "{\"text\": \"W\u00E4rme l\u00E4uft\", \"pair\": \"x\"}\n{\"text\": \"x\", \"pair\": "
+          "\"y\"}"}};
+  const auto expected = ElementsAre("W\u00E4rme l\u00E4uft|x", "x|y");
+  for (const auto& [format, content] : kInputs) {
+    const std::string text = content;
+    for (const auto encoding :
+        {DataSpec::UTF8, DataSpec::LATIN1, DataSpec::UTF16, DataSpec::WINDOWS1252}) {
+      const bool latin = encoding == DataSpec::LATIN1 || encoding == DataSpec::WINDOWS1252;
+      for (const char* delimiter : {"", ",", ";", "\t"}) {
+        InputOptions options{.format = format, .pairs = true};
+        options.data.set_encoding(encoding);
+        options.data.set_delimiter(delimiter);
+        options.data.set_text_pair_field("pair");
+        std::vector<std::string> forms = {text, "\xEF\xBB\xBF" + text, InUtf16(text)};
+        if (latin && options.format != "jsonl") forms.push_back(InLatin1(text));
+        for (const std::string& form : forms) {
+          EXPECT_THAT(FromFile(form, options), expected) << format << encoding << delimiter << form;
+          for (const size_t part : {1, 2, 7, 1000})
+            EXPECT_THAT(FromPipe(form, part, options), expected) << format << encoding << form;
+        }
+      }
+    }
+  }
+}
+
+TEST(InputReader, JsonIsUtf8) {
   InputOptions options{.format = "jsonl"};
   options.data.set_encoding(DataSpec::WINDOWS1252);
-  EXPECT_EQ(ReadAll("{\"text\": \"caf\xE9\"}\n", options)->front().text, "caf\u00E9");
-  options.format = "text";
-  EXPECT_EQ(ReadAll("caf\xE9\n", options)->front().text, "caf\u00E9");
+  EXPECT_THAT(FromFile("{\"text\": \"caf\xE9\"}\n", options),
+      ElementsAre(HasSubstr("JSON is UTF-8, but this is perhaps Windows-1252")));
+}
+
+// A model of a file without a header reads others with one.
+TEST(InputReader, AHeaderIsNoText) {
+  InputOptions options{.format = "csv"};
+  options.data.set_header(false);
+  options.data.set_text_field("1");
+  for (const char* table :
+      {"text,label\ncaf\u00E9,x\n", "\xEF\xBB\xBFtext\ncaf\u00E9\n", "caf\u00E9,x\n"}) {
+    EXPECT_THAT(FromFile(table, options), ElementsAre("caf\u00E9|")) << table;
+    EXPECT_THAT(FromPipe(table, 1, options), ElementsAre("caf\u00E9|")) << table;
+  }
+  options.text_field = "text";
+  EXPECT_THAT(FromFile("frob,text,more\na,b,c\n", options), ElementsAre("b|"));
+}
+
+TEST(InputReader, RefusesInputThatIsNotUtf8AtItsEnd) {
+  for (const char* format : {"text", "csv", "fasttext"}) {
+    for (const bool skip_bad : {false, true}) {
+      const auto texts = FromFile("text\ncaf\xE9\nx\n", {.format = format, .skip_bad = skip_bad});
+      EXPECT_THAT(texts.back(),
+          HasSubstr("in:2: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 3 lines"));
+      EXPECT_EQ(texts.size(), format == std::string("csv") ? 3 : 4) << "after the answers";
+    }
+  }
+}
+
+// A cell that is repeated beside an answer keeps its bytes.
+TEST(InputReader, KeepsCellsByteForByte) {
+  InputOptions options{.path = TemporaryFolder() + "/in", .format = "csv", .keep = true};
+  std::ofstream(options.path, std::ios::binary)
+      << "id,text,\"a\r\nb\"\r\n 7 ,\"x\r\ny\nz\"\"\",\t\"q\" \r\n";
+  InputReader reader = *InputReader::Open(options);
+  std::vector<Record> records;
+  ASSERT_TRUE(reader.Next(&records).ok());
+  EXPECT_THAT(reader.columns(), ElementsAre("id", "text", "a\r\nb"));
+  ASSERT_EQ(records.size(), 1);
+  EXPECT_THAT(records[0].cells, ElementsAre(" 7 ", "x\r\ny\nz\"", "\t\"q\" "));
+  EXPECT_EQ(records[0].text, "x\ny\nz\"") << "as before, for the tokenizer";
 }
 
 TEST(InputReader, ReadsPairs) {

@@ -139,8 +139,8 @@ TEST_F(PipeTest, TrainingReadsAPipe) {
 }
 
 TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
-  const RunResult r =
-      RunCloze("predict --model " + Path("classifier"), "printf 'a\\nb\\344\\na\\344\\n' | ");
+  const RunResult r = RunCloze("predict --model " + Path("classifier"),
+      "(printf 'a\\nb\\344\\na\\344\\n'; yes '' | head -n 2000) | ");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(r.err,
       "cloze: warning: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected "

@@ -101,8 +101,15 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
       RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder + "/vocab").exit, 65);
   EXPECT_FALSE(std::filesystem::exists(folder + "/vocab"));
   std::ofstream(folder + "/koi8") << "\xF0\xD2\xC9\n";
-  EXPECT_THAT(RunCloze("vocab --size 30 --text " + folder + "/koi8 --out " + folder + "/koi").err,
-      HasSubstr("/koi8: no words to learn a vocabulary from (" + folder + "/koi8:1: not UTF-8"));
+  const RunResult koi8 =
+      RunCloze("vocab --size 30 --text " + folder + "/koi8 --out " + folder + "/koi");
+  EXPECT_EQ(koi8.exit, 65);
+  EXPECT_THAT(koi8.err, HasSubstr("/koi8:1: not UTF-8, perhaps KOI8-R; 1 of 1 line"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/koi"));
+  EXPECT_EQ(
+      RunCloze("vectors --min-count 1 --out " + folder + "/koi --text " + folder + "/koi8").exit,
+      65);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/koi"));
   EXPECT_EQ(RunCloze("vocab --size 30 --text /nonexistent --out " + folder + "/vocab").exit, 66);
   EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
 }

@@ -1,19 +1,34 @@
 #include "core/base/charset.h"
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace cloze {
 namespace {
 
-// Decodes in parts of `step` bytes.
-std::string Decode(Charset encoding, const std::string& bytes, size_t step) {
-  TextDecoder decoder(encoding);
-  std::string out;
+// Decodes in parts of `step` bytes, and converts each line.
+std::string Decode(Charset otherwise, const std::string& bytes, size_t step = 1000) {
+  TextDecoder decoder(otherwise);
+  std::string text, out;
   for (size_t at = 0; at < bytes.size(); at += step)
-    decoder.Append(absl::string_view(bytes).substr(at, step), at + step >= bytes.size(), &out);
-  return out;
+    decoder.Append(absl::string_view(bytes).substr(at, step), at + step >= bytes.size(), &text);
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (size_t i = 0; i < lines.size(); ++i) decoder.Convert(static_cast<int64_t>(i + 1), &lines[i]);
+  return absl::StrJoin(lines, "\n");
 }
+
+// UTF-16, little endian, of ASCII and Latin-1 characters.
+std::string Wide(const std::string& latin) {
+  std::string wide;
+  for (const char c : latin) (wide += c) += '\0';
+  return wide;
+}
+
+constexpr Charset kAll[] = {
+    Charset::kUtf8, Charset::kLatin1, Charset::kUtf16, Charset::kWindows1252};
 
 TEST(TextDecoder, DecodesInPartsOfAnySize) {
   const std::string little(
@@ -24,8 +39,10 @@ TEST(TextDecoder, DecodesInPartsOfAnySize) {
           "\0a\0\xE9\xD8\x3D\xDE\0\0\n",
           12);
   for (size_t step = 1; step < 14; ++step) {
-    EXPECT_EQ(Decode(Charset::kUtf16, little, step), "aé😀\n") << step;
-    EXPECT_EQ(Decode(Charset::kUtf16, big, step), "aé😀\n") << step;
+    for (const Charset otherwise : kAll) {
+      EXPECT_EQ(Decode(otherwise, little, step), "aé😀\n") << step;
+      EXPECT_EQ(Decode(otherwise, big, step), "aé😀\n") << step;
+    }
     EXPECT_EQ(Decode(Charset::kUtf16, little.substr(2), step), "aé😀\n") << step;
     EXPECT_EQ(Decode(Charset::kLatin1, "caf\xE9 \x80", step), "café \xC2\x80");
     EXPECT_EQ(Decode(Charset::kWindows1252, "\x80 caf\xE9 \x81", step), "€ café \uFFFD");
@@ -35,7 +52,71 @@ TEST(TextDecoder, DecodesInPartsOfAnySize) {
 TEST(TextDecoder, ReplacesWhatIsNoCharacter) {
   EXPECT_EQ(Decode(Charset::kUtf16, std::string("\x3D\xD8\x61\0\x00\xDE\x62", 7), 1),
       "\uFFFDa\uFFFD\uFFFD");
-  EXPECT_EQ(Decode(Charset::kUtf16, std::string("\x3D\xD8", 2), 2), "\uFFFD");
+  EXPECT_EQ(Decode(Charset::kUtf16, std::string("\xFF\xFE\x3D\xD8", 4), 2), "\uFFFD");
+}
+
+// The setting of other files does not decode what is UTF-8.
+TEST(TextDecoder, KeepsUtf8) {
+  for (const std::string text : {"", "a", "plain\n", "ab\n", "\n\nx\n",
+           "Wärmepumpe läuft\n€ ж 好\n", "\xEF\xBB\xBFText;Größe\na\n",
+           "die Gr\xC3\xB6\xC3\x9F"
+           "e\nb"}) {
+    for (const Charset otherwise : kAll) {
+      for (const size_t step : {1, 2, 3, 1000})
+        EXPECT_EQ(Decode(otherwise, text, step), text) << static_cast<int>(otherwise) << step;
+    }
+  }
+}
+
+TEST(TextDecoder, FindsUtf16WithoutAMark) {
+  for (const size_t step : {1, 2, 3, 1000}) {
+    EXPECT_EQ(Decode(Charset::kUtf16, Wide("ab\nc\xE9\n"), step), "ab\ncé\n");
+    EXPECT_EQ(Decode(Charset::kUtf16, Wide("\n\nx"), step), "\n\nx");
+    // Shang hai: a byte of the first character is that of a line feed.
+    EXPECT_EQ(Decode(Charset::kUtf16, std::string("\x0A\x4E\x77\x6D\x0A\0", 6), step), "上海\n");
+    const std::string line(10000, 'x'), wide = Wide(line);
+    EXPECT_EQ(Decode(Charset::kUtf16, line, step), line);
+    EXPECT_EQ(Decode(Charset::kUtf16, wide, step), line);
+  }
+}
+
+TEST(TextDecoder, DecidesByTheLinesOfAFile) {
+  constexpr Charset kWestern = Charset::kWindows1252;
+  // Each line by itself: files that were joined, a broken line in UTF-8.
+  EXPECT_EQ(Decode(kWestern, "caf\xE9\n\x80 5\nn\xF6\n"), "café\n€ 5\nnö\n");
+  EXPECT_EQ(Decode(kWestern, "café größe\ncaf\xE9\ncafé\n"), "café größe\ncafé\ncafé\n");
+  // "Spaß…" is also UTF-8, of a letter of N'Ko.
+  EXPECT_EQ(Decode(kWestern, "sch\xF6n\nkl\xFCger\nSpa\xDF\x85\n"), "schön\nklüger\nSpaß…\n");
+  EXPECT_EQ(Decode(kWestern, "ж и к\ncaf\xE9\nж\n"), "ж и к\ncafé\nж\n");
+  EXPECT_EQ(Decode(kWestern, "\xEF\xBB\xBFcaf\xE9\n"), "\xEF\xBB\xBFcaf\xE9\n")
+      << "a mark is believed";
+}
+
+// Returns the message about a file with bad lines, whose numbers are `bad`.
+std::string Refusal(std::vector<int64_t> bad, int64_t lines, bool end = true) {
+  TextDecoder decoder(Charset::kUtf8);
+  for (const int64_t number : bad) {
+    std::string part = "caf\xE9 d'\xE9t\xE9";
+    decoder.Convert(number, &part);
+    decoder.Convert(number, &part);  // of the same line
+  }
+  return std::string(decoder.Check("a.txt", lines, end).message());
+}
+
+TEST(TextDecoder, RefusesMoreThanOneBadLineInAThousand) {
+  EXPECT_EQ(Refusal({}, 0), "");
+  EXPECT_EQ(Refusal({7}, 1000), "");
+  EXPECT_EQ(Refusal({7}, 999),
+      "a.txt:7: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 999 lines are not UTF-8: expected "
+      "UTF-8 (convert the file with iconv, or set encoding: WINDOWS1252 in the spec, or with "
+      "--set)");
+  EXPECT_EQ(Refusal({7, 8}, 2000), "");
+  EXPECT_THAT(Refusal({7, 8}, 1999), testing::HasSubstr("2 of 1999 lines"));
+  EXPECT_EQ(Refusal({1}, 1, false), "") << "more lines may follow";
+  std::vector<int64_t> many(1000);
+  absl::c_iota(many, 1);
+  EXPECT_THAT(Refusal(many, 1000, false), testing::HasSubstr("1000 of the first 1000 lines"));
+  EXPECT_EQ(Refusal(many, 20000, false), "");
 }
 
 TEST(NotUtf8, GuessesTheEncoding) {

@@ -287,6 +287,23 @@ TEST_F(LineReaderTest, NamesWhatIsNoText) {
   EXPECT_THAT(Read("PK\x03\x04")[0], HasSubstr("zip archive"));
 }
 
+TEST_F(LineReaderTest, RefusesDataThatAreNotUtf8AtTheirEnd) {
+  std::string text, line;
+  for (int i = 0; i < 1001; ++i) text += i == 5 ? "caf\xE9\n" : "coffee\n";
+  const auto read = [&](const std::string& name, std::optional<Charset> data) {
+    LineReader reader = *LineReader::Open(Make(name, text), 100, data);
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = reader.Next(&line);
+    EXPECT_EQ(reader.refused(), !more.ok());
+    return more.ok() ? "" : std::string(more.status().message());
+  };
+  EXPECT_EQ(read("few", Charset::kUtf8), "");
+  text.resize(text.size() - 14);
+  EXPECT_THAT(read("many", Charset::kUtf8), HasSubstr("1 of 999 lines are not UTF-8"));
+  EXPECT_EQ(read("latin", Charset::kLatin1), "");
+  EXPECT_EQ(read("other", std::nullopt), "") << "not data";
+}
+
 TEST_F(LineReaderTest, LongLinesComeInPieces) {
   EXPECT_EQ(Read("abcdefgh\nij\n", 4), (Lines{"abcd+", "efgh", "ij"}));
   EXPECT_EQ(last_number_, 2);
