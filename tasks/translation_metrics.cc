@@ -88,10 +88,12 @@ std::vector<char32_t> VisibleCharacters(absl::string_view text) {
 }  // namespace
 
 std::vector<std::string> Tokenize13a(absl::string_view text) {
-  std::string line = absl::StrReplaceAll(text, {{"<skipped>", ""}, {"-\n", ""}, {"\n", " "}});
-  for (const auto& [entity, character] : {std::pair("&quot;", "\""), std::pair("&amp;", "&"),
+  std::string line(text);
+  // One after the other, as there: what one replacement joins, the next one finds.
+  for (const auto& [from, to] : {std::pair("<skipped>", ""), std::pair("-\n", ""),
+           std::pair("\n", " "), std::pair("&quot;", "\""), std::pair("&amp;", "&"),
            std::pair("&lt;", "<"), std::pair("&gt;", ">")})
-    line = absl::StrReplaceAll(line, {{entity, character}});
+    line = absl::StrReplaceAll(line, {{from, to}});
   std::string spaced = " ";
   for (const char c : line) {
     if (IsPunctuation(c)) {

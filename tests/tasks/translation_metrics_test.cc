@@ -32,6 +32,7 @@ TEST(TranslationMetricsTest, Tokenizes13a) {
   EXPECT_EQ(tokens("¿Qué?\u00a0«a»\u3000b."), "¿Qué ? «a» b .");
   EXPECT_EQ(tokens("&amp;lt; 5% $3.5-4"), "< 5 % $ 3.5 - 4");
   EXPECT_EQ(tokens(" -\n "), "");
+  EXPECT_EQ(tokens("hy-<skipped>\nphen &amp;quot;"), "hyphen & quot ;");
 }
 
 const Texts kGenerated = {
