@@ -325,6 +325,8 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_EQ(error({"sequence_classification.label_weights=a=2,b=c=0.5"}), "");
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1,b"}),
       HasSubstr("label_weights[1]: \"b\": expected LABEL=WEIGHT"));
+  EXPECT_THAT(error({"sequence_classification.label_weights=a=0x10"}),
+      HasSubstr("label_weights[0]: \"a=0x10\": expected LABEL=WEIGHT"));
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1,a=2"}),
       HasSubstr("label_weights[1]: a second weight of \"a\""));
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1",

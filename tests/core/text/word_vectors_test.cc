@@ -48,7 +48,7 @@ TEST(WordVectors, RefusesOtherContent) {
       {"1 2\na 1 2 3\n", "expected 2 numbers, found 3"},
       {"1 2\na 1 nan\n", "expected a finite number, found \"nan\""},
       {"1 1\na 1e99\n", "expected a finite number"}, {"1 1\na x\n", "found \"x\""},
-      {"2 1\na 1\n", "ends early: 1 word missing"},
+      {"1 1\na 0x1p3\n", "found \"0x1p3\""}, {"2 1\na 1\n", "ends early: 1 word missing"},
       {"1 1\na 1\nb 2\n", "has more words than its first line says"}};
   for (const auto& [content, message] : cases) {
     const auto vectors = Read(content);
