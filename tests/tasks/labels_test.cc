@@ -67,7 +67,8 @@ TEST_F(LabelsTest, VectorsOfZeroAndOneAreNoNames) {
       "v.tsv: label_field: each of 2 texts has 3 values 0 or 1: expected the names");
   ExpectError(learn("v.tsv", {"[1, 0]", "[0, 1]"}), Exit::kData, "has 2 values 0 or 1");
   const std::vector<std::vector<std::string>> names = {{"[1, 0]", "[1]"}, {"[0]", "[1]"},
-      {"[1, 2]", "[0, 1]"}, {"[1, 0]", "[]"}, {"[1, 0]", "[1, 0, 1]"}, {R"(["1st", "0"])"}, {R"(["10", "00"])"}};
+      {"[1, 2]", "[0, 1]"}, {"[1, 0]", "[]"}, {"[1, 0]", "[1, 0, 1]"}, {R"(["1st", "0"])"},
+      {R"(["10", "00"])"}};
   for (const auto& labels : names) EXPECT_TRUE(learn("v.jsonl", labels).ok()) << labels[0];
 }
 

@@ -357,18 +357,6 @@ TEST_F(ReadersTest, FastText) {
   ExpectError(Texts(Data("a.ft", "__label__ x\n")).status(), Exit::kData, "a.ft:1: an empty label");
   EXPECT_THAT(*Texts(Data("a.ft", "x y __label__a\nx __label__b  y\n")),
       ElementsAre("x y||a@1", "x y||b@2"));
-  EXPECT_THAT(
-      *Texts(Data("a.ft", "the cat\t__label__a\n__label__b\vthe\f cat\nx__label__y __label__c\n")),
-      ElementsAre("the cat||a@1", "the\f cat||b@2", "x__label__y||c@3"));
-  TextReader every = *TextReader::Open(
-      Data("b.ft", std::string("\f__label__a\rthe\0__label__b cat\v__label__c\t\f\n\v\nz\n", 49)),
-      Labels::kSeveral);
-  TextExample words;
-  ASSERT_TRUE(*every.Next(&words));
-  EXPECT_EQ(words.text, "the cat");
-  EXPECT_THAT(*words.list, ElementsAre("a", "b", "c"));
-  ASSERT_TRUE(*every.Next(&words));
-  EXPECT_EQ(words.line, 3) << "a line of separators is empty";
   TextReader reader =
       *TextReader::Open(Data("a.ft", "__label__a __label__b\tx y\nz\n"), Labels::kSeveral);
   TextExample example;
