@@ -90,6 +90,13 @@ float Deviation(const Param& param, const ModelConfig& config) {
              : config.initializer_range;
 }
 
+// Returns `config` with an output matrix of its own if that of an adapter may differ from the word
+// embeddings.
+ModelConfig WithOutput(ModelConfig config, absl::Span<const Adapter> adapters) {
+  for (const Adapter& adapter : adapters) config.untied |= adapter.config().untied;
+  return config;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
@@ -229,7 +236,8 @@ Model::Model(const Adapter& adapter) : Model(adapter.config()) {
   Allocate(false);
 }
 
-Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters) : Model(base) {
+Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
+    : Model(WithOutput(base, adapters)) {
   std::vector<ParamId> own(params_.size());
   std::iota(own.begin(), own.end(), 0);
   for (size_t i = 0; i < adapters.size(); ++i) {

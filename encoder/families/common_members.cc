@@ -17,7 +17,8 @@ std::vector<absl::string_view> CommonMembers() {
       "task_specific_params", "tokenizer_class", "transformers.js_config", "prefix",
       // The tokenizer has these ids; those of decoders are read where they are used.
       "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
-      "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "bad_words_ids",
+      "unk_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+      "bad_words_ids",
       // Google's BERT files have them, and no class uses them.
       "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
       "pooler_size_per_head", "pooler_type",

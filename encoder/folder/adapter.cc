@@ -245,7 +245,7 @@ bool Adapter::Saves(const ParamKey& module) const {
 // without a copy is the matrix of both. Adapters of earlier versions, which hold a fingerprint and
 // no output matrix, mean both.
 void Adapter::MapOutput() {
-  if (!TypeOf(config_.head).tied) return;
+  if (!TypeOf(config_.head).tied || !config_.source.empty()) return;
   const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
                  words = config_.Key(Role::kWordEmbeddings, -1);
   const std::string bias = config_.Key(Role::kDecoderBias, config_.layers).Of(Part::kBias).name;

@@ -91,7 +91,6 @@ absl::Status Session::LoadWithAdapters(
     config = configs_[0];
     base_usable_ = false;
   }
-  for (const ModelConfig& own : configs_) config.untied |= own.untied;
   adapters_ = std::move(named);
   model_ = std::make_unique<Model>(config, adapters);
   return LoadBase(base, adapters, int8);

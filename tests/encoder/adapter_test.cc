@@ -480,9 +480,7 @@ TEST_F(TiedAdapterTest, SeveralAdaptersAndMergedModelsAgree) {
   ASSERT_TRUE(alone.ok()) << alone.status();
   const std::vector<float> logits = Logits(**alone);
   const auto adapter = Open(config_);
-  ModelConfig untied = config_;
-  untied.untied = true;
-  Model both(untied, {*Open(config_), *Open(config_)});
+  Model both(config_, {*Open(config_), *Open(config_)});
   std::vector<std::string> fresh;
   ASSERT_TRUE(both.Load(Path("base"), 0, &fresh).ok());
   ASSERT_TRUE(adapter->Load(1, &both.params()).ok());

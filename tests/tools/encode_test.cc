@@ -103,6 +103,16 @@ TEST_F(SentenceFolderTest, TextsAreStrippedAndLowerCased) {
 TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   Modules({"Transformer", "Pooling", "Dense"});
   ExpectError(76, "models.Dense\" is not supported; --pool chooses a pooling instead");
+  for (const std::vector<std::string>& order : {std::vector<std::string>{"Pooling", "Transformer"},
+           {"Transformer", "Pooling", "Pooling"}, {"Transformer", "Normalize", "Pooling"}}) {
+    Modules(order);
+    ExpectError(76, "modules.json: expected Transformer, Pooling and then Normalize");
+  }
+  Write("modules.json", R"([{"path": "", "type": "own_code.Transformer"}])");
+  ExpectError(76, "the module \"own_code.Transformer\" is not supported");
+  Write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.Transformer",
+      "kwargs": {"trust": 1}}])");
+  ExpectError(76, "kwargs: is {\"trust\":1}, which is not supported");
   Modules({"Transformer"});
   ExpectError(65, "modules.json: expected a list of modules with a Pooling module");
   Write("modules.json", "[{\"type\": 7}]");
@@ -118,6 +128,23 @@ TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   Modules({"Transformer", "Pooling"});
   Write("config_sentence_transformers.json", R"({"default_prompt_name": "query"})");
   ExpectError(76, "default_prompt_name: prompts are not supported");
+  Write("config_sentence_transformers.json", R"({"truncate_dim": 16})");
+  ExpectError(76, "truncate_dim: is 16, which is not supported");
+  Write("config_sentence_transformers.json", R"({"precision": "int8"})");
+  ExpectError(76, "precision: unknown member");
+  Write("config_sentence_transformers.json", R"({"__version__": {"pytorch": "2"},
+      "prompts": {"query": "q: ", "document": ""}, "default_prompt_name": null,
+      "similarity_fn_name": "cosine", "model_type": "SentenceTransformer"})");
+  Write("sentence_bert_config.json", R"({"max_seq_length": 5, "pad_to": 3})");
+  ExpectError(76, "pad_to: unknown member");
+  Write("sentence_bert_config.json", R"({"module_output_name": "sentence_embedding"})");
+  ExpectError(76, "module_output_name: is \"sentence_embedding\"");
+  Write("sentence_bert_config.json", R"({"transformer_task": "feature-extraction",
+      "modality_config": {"text": {"method": "forward",
+      "method_output_name": "last_hidden_state"}}, "module_output_name": "token_embeddings"})");
+  EXPECT_EQ(Encode("").exit, 0);
+  Write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true, "layers": 2})");
+  ExpectError(76, "layers: unknown member");
   Write("1_Pooling/config.json",
       R"({"pooling_mode_cls_token": true, "pooling_mode_weightedmean_tokens": true})");
   ExpectError(76, "expected one pooling of cls, mean and max");

@@ -128,9 +128,75 @@ TEST(Export, PutsWeightsIntoAFileOfTheirOwn) {
   EXPECT_EQ(std::filesystem::file_size(out + "/model.onnx_data"), end);
 }
 
+// Without --pool, a folder of sentence-transformers says how.
+TEST(Export, KeepsThePoolingOfSentenceTransformers) {
+  const std::string folder = TemporaryFolder(), model = folder + "/model";
+  std::filesystem::create_directories(model + "/1_Pooling");
+  std::filesystem::copy(kGolden + "masked_lm/model.safetensors", model);
+  std::ifstream in(kGolden + "masked_lm/config.json");
+  Json config = *ParseJson(std::string(std::istreambuf_iterator<char>(in), {}), "config");
+  config["architectures"] = {"BertModel"};
+  std::ofstream(model + "/config.json") << config.dump();
+  const auto modules = [&](const std::string& pool, const std::string& more) {
+    std::ofstream(model + "/1_Pooling/config.json") << R"({"pooling_mode": ")" << pool << "\"}";
+    std::ofstream(model + "/modules.json")
+        << R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+            {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"})"
+        << more << "]";
+  };
+  const std::string normalize =
+      R"(, {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"})";
+  // Returns the types of the last nodes, and checks them with ONNX Runtime if there is one.
+  const auto last = [&](const std::string& options, const std::string& out) {
+    const RunResult result =
+        RunCloze("export --model " + model + " --out " + folder + "/" + out + options);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    const RunResult checked = RunCloze(
+        "export --check --model " + model + " --out " + folder + "/checked_" + out + options);
+    EXPECT_THAT(checked.exit, ::testing::AnyOf(0, 66)) << checked.err;
+    const cloze_onnx::ModelProto graph = Parse(folder + "/" + out);
+    EXPECT_THAT(Undefined(graph.graph()), IsEmpty());
+    std::set<std::string> types;
+    bool after = false;
+    for (const auto& node : graph.graph().node()) {
+      if (after) types.insert(node.op_type());
+      after |= node.output(0) == "last_hidden_state";
+    }
+    return types;
+  };
+  using ::testing::AllOf;
+  using ::testing::Contains;
+  using ::testing::Not;
+  modules("cls", normalize);
+  EXPECT_EQ(last("", "a"), last(" --pool cls", "b"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/a/1_Pooling/config.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/a/modules.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/b/modules.json"));
+  modules("mean", "");
+  EXPECT_THAT(last("", "c"), AllOf(Contains("ReduceSum"), Not(Contains("Sqrt"))));
+  modules("max", normalize);
+  EXPECT_THAT(last("", "d"), AllOf(Contains("GlobalMaxPool"), Contains("Sqrt")));
+  EXPECT_THAT(last(" --pool none", "e"), IsEmpty());
+  modules("lasttoken", "");
+  EXPECT_EQ(RunCloze("export --model " + model + " --out " + folder + "/f").exit, 76);
+}
+
+// Positions of RoBERTa's kind follow from the tokens, so that padding may stand on either side.
+TEST(Export, CountsPositionsWithoutPadding) {
+  const std::string out = TemporaryFolder() + "/out";
+  for (const auto& [name, counts] : {std::pair("roberta_masked_lm", 1), {"mpnet_masked_lm", 1},
+           {"xlm_roberta_masked_lm", 1}, {"masked_lm", 0}}) {
+    ASSERT_EQ(RunCloze("export --model " + kGolden + name + " --out " + out + name).exit, 0);
+    std::map<std::string, int> nodes;
+    for (const auto& node : Parse(out + name).graph().node()) ++nodes[node.op_type()];
+    EXPECT_EQ(nodes["CumSum"], counts) << name;
+  }
+}
+
 // Needs ONNX Runtime; without it, one line says so and nothing is written.
 TEST(Export, ChecksWithOnnxRuntime) {
-  for (const std::string name : {"question_answering", "modernbert_masked_lm", "token_tagging"}) {
+  for (const std::string name : {"question_answering", "modernbert_masked_lm", "token_tagging",
+           "roberta_masked_lm", "mpnet_masked_lm"}) {
     const std::string out = TemporaryFolder() + "/out";
     const RunResult result = RunCloze("export --check --model " + kGolden + name + " --out " + out);
     if (result.exit == 66) {

@@ -331,5 +331,109 @@ TEST_F(Quantize, NamesOtherSchemes) {
   expect("/quantized_from/a", -1, "quantized_from: a: expected a hash");
 }
 
+// Pooling, normalization and length of a folder of sentence-transformers.
+class SentenceFolder : public Quantize {
+ protected:
+  SentenceFolder() {
+    fs::copy(kRuns + "post_norm", model_, fs::copy_options::recursive);
+    fs::create_directory(model_ + "/1_Pooling");
+    Write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+        {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
+    Write("1_Pooling/config.json", R"({"pooling_mode": "cls"})");
+    Write("sentence_bert_config.json", R"({"max_seq_length": 5, "do_lower_case": true})");
+    Write("config_sentence_transformers.json", R"({"similarity_fn_name": "dot"})");
+  }
+  void Write(const std::string& file, const std::string& text) {
+    std::ofstream(model_ + "/" + file) << text;
+  }
+  static std::string Read(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::vector<std::vector<double>> Vectors(const std::string& options) {
+    std::vector<std::vector<double>> vectors;
+    std::istringstream lines(RunCloze("encode --out - " + options + " < " + texts_).out);
+    for (std::string line; std::getline(lines, line);)
+      vectors.push_back(json::parse(line)["vector"].get<std::vector<double>>());
+    return vectors;
+  }
+  void ExpectFiles(const std::string& folder) {
+    for (const char* file : {"/modules.json", "/1_Pooling/config.json",
+             "/sentence_bert_config.json", "/config_sentence_transformers.json"})
+      EXPECT_EQ(Read(folder + file), Read(model_ + file)) << file;
+  }
+  const std::string model_ = folder_ + "/sentences";
+};
+
+TEST_F(SentenceFolder, IsMeasuredAndKept) {
+  const RunResult run = RunCloze(
+      "quantize --model " + model_ + " --out " + out_ + " --max-loss 100 --texts " + texts_);
+  ASSERT_EQ(run.exit, 0) << run.err;
+  ExpectFiles(out_);
+  const auto before = Vectors("--compute f32 --model " + model_),
+             after = Vectors("--model " + out_);
+  ASSERT_EQ(before.size(), 4);
+  ASSERT_EQ(after.size(), 4);
+  double cosines = 0;
+  for (int i = 0; i < 4; ++i)
+    for (size_t c = 0; c < before[i].size(); ++c) cosines += before[i][c] * after[i][c];
+  EXPECT_NEAR(json::parse(run.out)["loss_points"], 100 * (1 - cosines / 4), 1e-3) << run.out;
+}
+
+TEST_F(SentenceFolder, IsKeptByMerge) {
+  const json lora = {{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 1}};
+  fs::create_directory(folder_ + "/adapter");
+  std::ofstream(folder_ + "/adapter/adapter_config.json") << lora;
+  const json config = json::parse(std::ifstream(model_ + "/config.json"));
+  const int hidden = config["hidden_size"];
+  const std::string module = "base_model.model." + std::string(config["model_type"]) +
+                             ".encoder.layer.0.attention.self.query.lora_";
+  json header;
+  header[module + "A.weight"] = {
+      {"dtype", "F32"}, {"shape", {1, hidden}}, {"data_offsets", {0, 4 * hidden}}};
+  header[module + "B.weight"] = {
+      {"dtype", "F32"}, {"shape", {hidden, 1}}, {"data_offsets", {4 * hidden, 8 * hidden}}};
+  const std::string text = header.dump();
+  const uint64_t size = text.size();
+  std::ofstream out(folder_ + "/adapter/adapter_model.safetensors", std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&size), 8);
+  out << text << std::string(8 * hidden, '\0');
+  out.close();
+  const RunResult run =
+      RunCloze("merge --model " + model_ + " --adapter " + folder_ + "/adapter --out " + out_);
+  ASSERT_EQ(run.exit, 0) << run.err;
+  ExpectFiles(out_);
+  EXPECT_EQ(Vectors("--model " + out_), Vectors("--model " + model_));
+}
+
+TEST_F(SentenceFolder, OfUnknownModulesIsRefused) {
+  Write("modules.json", R"([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
+  const RunResult run =
+      RunCloze("quantize --model " + model_ + " --out " + out_ + " --texts " + texts_);
+  EXPECT_EQ(run.exit, 76);
+  EXPECT_THAT(run.err, HasSubstr("is not supported; remove modules.json to go on without it"));
+}
+
+// A file is at fault, not the program.
+TEST_F(SentenceFolder, WeightsThatOverflowAreData) {
+  std::fstream file(model_ + "/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  uint64_t header = 0;
+  file.read(reinterpret_cast<char*>(&header), 8);
+  std::string text(header, ' ');
+  file.read(text.data(), text.size());
+  for (const auto& [name, tensor] : json::parse(text).items()) {
+    if (name.find("intermediate.dense.weight") == std::string::npos) continue;
+    const uint64_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
+    const std::vector<float> large((end - begin) / 4, 3e38f);
+    file.seekp(8 + header + begin);
+    file.write(reinterpret_cast<const char*>(large.data()), end - begin);
+  }
+  file.close();
+  const RunResult run = RunCloze("encode --out - --model " + model_ + " < " + texts_);
+  EXPECT_EQ(run.exit, 65) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("its weights are too large"));
+}
+
 }  // namespace
 }  // namespace cloze
