@@ -269,7 +269,7 @@ std::string OddTables(const DataSpec& data) {
     DataSpec one = AllExamples(data);
     one.clear_files();
     one.add_files(file.path);
-    auto reader = TextReader::Open(one, Labels::kSeveral);
+    auto reader = TextReader::Open(one);
     TextExample row;
     std::string note;
     for (size_t n = 0; n <= kFormRows && reader.ok(); ++n) {

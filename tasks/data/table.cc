@@ -57,8 +57,7 @@ class TableReader : public FileReader {
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
     row->values.clear();
-    for (const size_t index : indexes_)
-      row->values.push_back(WithUnixLines(row_[index]));
+    for (const size_t index : indexes_) row->values.push_back(WithUnixLines(row_[index]));
     return true;
   }
 

@@ -88,7 +88,11 @@ TEST(TextDecoder, DecidesByTheLinesOfAFile) {
   // "Spaß…" is also UTF-8, of a letter of N'Ko.
   EXPECT_EQ(Decode(kWestern, "sch\xF6n\nkl\xFCger\nSpa\xDF\x85\n"), "schön\nklüger\nSpaß…\n");
   EXPECT_EQ(Decode(kWestern, "ж и к\ncaf\xE9\nж\n"), "ж и к\ncafé\nж\n");
-  EXPECT_EQ(Decode(kWestern, "\xEF\xBB\xBFcaf\xE9\n"), "\xEF\xBB\xBFcaf\xE9\n")
+  EXPECT_EQ(Decode(kWestern,
+                "\xEF\xBB\xBF"
+                "caf\xE9\n"),
+      "\xEF\xBB\xBF"
+      "caf\xE9\n")
       << "a mark is believed";
 }
 
