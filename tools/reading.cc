@@ -9,7 +9,8 @@ namespace cloze {
 void AddReading(
     Command& command, std::vector<std::string>* overrides, const std::string& otherwise) {
   command.Add("--set", overrides,
-      absl::StrCat("How the files are written: delimiter=';' (between the columns of csv and tsv), "
+      absl::StrCat("How files are written that do not tell it: delimiter=';' (between the columns "
+                   "of csv and tsv), "
                    "encoding=WINDOWS1252 (or LATIN1, UTF16), header=false (columns have numbers as "
                    "names). Repeatable. Default: ",
           otherwise, "."),

@@ -28,14 +28,16 @@ std::string Bar(int64_t count, int64_t most) {
   return bar;
 }
 
-// Names the labels of one example, unless the data are so few that this is no surprise.
+// Names the labels of one example, unless all labels have few.
 std::vector<std::string> LoneLabels(
     const StoreContent& train, const std::vector<std::string>& labels) {
   std::vector<std::string> lone;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (train.classes[i] == 1) lone.push_back(labels[i]);
   }
-  if (lone.empty() || std::ssize(train.lengths) < 20) return {};
+  const bool few = std::none_of(
+      train.classes.begin(), train.classes.end(), [](int64_t count) { return count >= 4; });
+  if (lone.empty() || few) return {};
   return {absl::StrCat("train: only one example: label ", ListNames(lone))};
 }
 

@@ -74,6 +74,24 @@ TEST(DataCheck, WindowsAndWeightsAreNoWarnings) {
   EXPECT_EQ(json::parse(result.out)["warnings"], json::array());
 }
 
+TEST(DataCheck, NamesAHeaderThatIsReadAsData) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  const std::string rows = "a b a,X\nb b b,Y\na a b,X\nb a a,X\na a a,Y\nb b a,X\n";
+  std::ofstream(folder + "/odd.csv") << "Frage,Bereich\n" << rows;
+  std::ofstream(folder + "/usual.csv") << "text,label\n" << rows;
+  const auto warnings = [&](const std::string& file) {
+    const std::string spec = WriteSpec(folder, "",
+        "train { files: '" + folder + "/" + file +
+            "' header: false text_field: '1' label_field: '2' }");
+    return json::parse(RunCloze("data check " + spec).out)["warnings"].dump();
+  };
+  EXPECT_THAT(warnings("odd.csv"), HasSubstr("odd.csv: the first row looks like a header"));
+  EXPECT_THAT(warnings("odd.csv"), HasSubstr(R"(only one example: label \"Bereich\")"));
+  EXPECT_THAT(warnings("usual.csv"), HasSubstr("and is read as one"));
+  EXPECT_THAT(warnings("usual.csv"), ::testing::Not(HasSubstr("only one example")));
+}
+
 // They count as wrong at evaluation; the check names no class for them.
 TEST(DataCheck, LabelsThatTrainingLacks) {
   const std::string folder = TemporaryFolder();
