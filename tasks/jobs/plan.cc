@@ -210,10 +210,12 @@ absl::StatusOr<Speed> MeasureSpeed(
       model.arena().Reset();
       Batch replaced;
       LossSum generator;
+      const DType type = EvaluationType();
       const Pass pass =
-          model.NewPass(EvaluatedBatch(model, batch, compute, &replaced, &generator), compute);
+          model.NewPass(EvaluatedBatch(model, batch, type, &replaced, &generator), type);
       HeadLoss(*setup.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
     };
+    if (EvaluationType() != compute) infer();  // generates kernels
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);
     speed.pass_tokens = batch.tokens();

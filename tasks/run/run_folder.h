@@ -79,6 +79,8 @@ class RunFolder {
   // Step of the last checkpoint, 0 before the first; set_saved_step after a resume.
   int64_t saved_step() const { return saved_step_; }
   void set_saved_step(int64_t step) { saved_step_ = step; }
+  // Counts a save that failed before Save.
+  void CountFailedSave() { ++failed_saves_; }
   // Failures of Save since the last success.
   int failed_saves() const { return failed_saves_; }
 

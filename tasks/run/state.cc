@@ -165,4 +165,20 @@ void ForgetBest(TrainerState* state) {
   state->clear_best_table();
 }
 
+void SetBest(const MetricResults& results, int64_t step, double value, TrainerState* state) {
+  ForgetBest(state);
+  state->set_best_value(value);
+  state->set_best_step(step);
+  for (const auto& [name, number] : results.values) {
+    TrainerState::Metric* metric = state->add_best();
+    metric->set_name(name);
+    metric->set_value(number);
+  }
+  for (const auto& [name, json] : results.tables) {
+    TrainerState::Table* table = state->add_best_table();
+    table->set_name(name);
+    table->set_json(json);
+  }
+}
+
 }  // namespace cloze

@@ -46,6 +46,8 @@ MetricResults BestOf(const TrainerState& state);
 // Forgets the best results, so that the next finite ones are the best. Keeps
 // evaluations_without_best.
 void ForgetBest(TrainerState* state);
+// Records the results of the best model, of `step`, with the value of the metric that chose it.
+void SetBest(const MetricResults& results, int64_t step, double value, TrainerState* state);
 
 }  // namespace cloze
 

@@ -68,9 +68,10 @@ std::vector<int64_t> AssignMicroBatches(absl::Span<const Batch> micro, size_t ra
 Learner::Learner(
     const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need, Ranks* ranks)
     : spec_(spec), setup_(setup), compute_(compute), ranks_(*ranks), work_(ranks->size()),
-      model_(setup.config, true, spec.trainable()), sum_(&model_.params()) {
+      shares_packed_(need.one_pass), model_(setup.config, true, spec.trainable()),
+      sum_(&model_.params()) {
   model_.arena().Reserve(need.arena);
-  model_.matmul().SharePacked(need.one_pass);
+  model_.matmul().SharePacked(shares_packed_);
 }
 
 absl::Status Learner::Initialize(std::vector<std::string>* notes) {
@@ -231,11 +232,17 @@ absl::Status CheckLearned(const TrainerState& state) {
 absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop, bool probe) {
   const int64_t tokens = spec_.batch().micro_tokens();
+  const DType compute = EvaluationType();
+  // Only the packed weights of one type are held at a time.
+  if (compute != compute_) DropPacked();
+  const absl::Cleanup drop = [&] {
+    if (compute != compute_) DropPacked();
+  };
   ASSIGN_OR_RETURN(
       MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
                                  {.batch_tokens = tokens,
                                      .max_examples = max_examples,
-                                     .compute = compute_,
+                                     .compute = compute,
                                      .stop = stop,
                                      .decode = {.fit = true, .errors = spec_.evaluation().errors()},
                                      .ranks = &ranks_}));
@@ -244,7 +251,7 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
   RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,
       probe ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
       {.batch_tokens = tokens,
-          .compute = compute_,
+          .compute = compute,
           .stop = ranks_.size() == 1 ? stop : nullptr},  // all ranks compute all
       [&](const TextPair&, double good, double bad) { count.Add(good, bad); }));
   results.values.emplace_back("pair_accuracy", count.Accuracy());
@@ -264,6 +271,18 @@ absl::Status Learner::WriteModel(
   }
   RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
   return WriteSamples(model_, compute_, folder);
+}
+
+void Learner::DropPacked() {
+  model_.matmul().SharePacked(!shares_packed_);  // a change frees them
+  model_.matmul().SharePacked(shares_packed_);
+}
+
+void Learner::SwapWeights(std::vector<float>* weights) {
+  if (weights->empty()) return;
+  const absl::Span<float> values = model_.params().values();
+  std::swap_ranges(weights->begin(), weights->end(), values.begin());
+  model_.params().Changed();
 }
 
 std::string Learner::HashWeights() const {

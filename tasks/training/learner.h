@@ -52,7 +52,7 @@ class Learner {
   StepResult Update(double loss, double rate, TrainerState* state);
 
   // Metrics on the examples of `store`, at most `max_examples` (0: all), and on evaluation.pairs
-  // (`probe`: on the first pair). kInterrupted if *stop.
+  // (`probe`: on the first pair), computed in EvaluationType(). kInterrupted if *stop.
   absl::StatusOr<MetricResults> Evaluate(const ExampleStore& store, int64_t max_examples,
       const std::atomic<bool>* stop, bool probe = false);
 
@@ -61,6 +61,18 @@ class Learner {
   auto UseAverage() {
     optimizer_->SwapAverage();
     return absl::Cleanup([this] { optimizer_->SwapAverage(); });
+  }
+
+  // Puts `weights`, as Weights() returned them, into the model until the returned object is
+  // destroyed. Does nothing if they are empty.
+  auto UseWeights(std::vector<float>* weights) {
+    SwapWeights(weights);
+    return absl::Cleanup([this, weights] { SwapWeights(weights); });
+  }
+  // Returns a copy of all weights of the model.
+  std::vector<float> Weights() {
+    const absl::Span<const float> values = model_.params().values();
+    return {values.begin(), values.end()};
   }
 
   // Gives the exact weights to all ranks, which must call it, before rank 0 writes them.
@@ -87,15 +99,19 @@ class Learner {
   void AverageRanks() {
     if (outer_ != nullptr) outer_->Step();
   }
-  int64_t peak_bytes() { return model_.arena().peak(); }
 
  private:
+  void SwapWeights(std::vector<float>* weights);
+  // Frees the packed weights; products pack them again.
+  void DropPacked();
+
   const TaskSpec& spec_;
   const Setup& setup_;
   const DType compute_;
   Ranks& ranks_;
   std::vector<RankWork> work_;
-  mutable Model model_;  // samples are computed with it
+  const bool shares_packed_;  // see Matmul
+  mutable Model model_;       // samples are computed with it
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<OuterOptimizer> outer_;  // null: the ranks take each step together

@@ -95,8 +95,9 @@ void MemoryPlan::RunEvaluation(const Batch& batch) const {
   model_->arena().Reset();
   Batch replaced;
   LossSum generator;
+  const DType compute = EvaluationType();
   const Pass pass =
-      model_->NewPass(EvaluatedBatch(*model_, batch, compute_, &replaced, &generator), compute_);
+      model_->NewPass(EvaluatedBatch(*model_, batch, compute, &replaced, &generator), compute);
   const Mat hidden = model_->encoder().Infer(pass);
   // Tasks over the vocabulary compute the loss of some rows at a time.
   if (!TypeOf(task_->head()).tied) model_->head().Logits(pass, hidden);
@@ -124,11 +125,15 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   model_->encoder().Forward(pass);
   need.activations = model_->arena().used() * times;
   PassOfMicroBatch(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
+  Matmul::Memory trains;
+  if (EvaluationType() != compute_) trains = model_->matmul().TakeDryMemory();
   if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
   need.arena = model_->arena().peak() * times;
-  const Matmul::Memory products = model_->matmul().TakeDryMemory();
-  need.packed = products.packed;
-  need.scratch = need.arena - need.activations + kProductScratch * Threads() + products.scratch;
+  // The learner drops packed weights of one type before it needs those of the other.
+  const Matmul::Memory evaluates = model_->matmul().TakeDryMemory();
+  need.packed = std::max(trains.packed, evaluates.packed);
+  need.scratch = need.arena - need.activations + kProductScratch * Threads() +
+                 std::max(trains.scratch, evaluates.scratch);
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
   const int64_t gradients = model_->params().grads().size(),
                 shard = std::min(gradients, CeilDiv(CeilDiv(gradients, kPiece), ranks_) * kPiece);

@@ -6,25 +6,67 @@
 
 namespace cloze {
 
+absl::Status Trainer::KeepBest(const MetricResults& results, double value) {
+  const absl::Status saved = SaveBest(state_.step(), results);
+  if (ExitOf(saved) == Exit::kIo && !pace_->over()) {
+    unsaved_ = {state_.step(), value, results,
+        ranks().first() ? learner_->Weights() : std::vector<float>()};
+    progress_->Note(absl::StrCat("cannot save the best model: ", saved.message(),
+        "; training continues, and it is tried again"));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(saved);
+  unsaved_.reset();
+  SetBest(results, state_.step(), value, &state_);
+  state_.set_validation_fingerprint(setup_.EvaluatedData(spec_.evaluation().max_examples()));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::SaveUnsaved() {
+  if (!unsaved_.has_value()) return absl::OkStatus();
+  absl::Status saved;
+  {
+    const auto weights = learner_->UseWeights(&unsaved_->weights);
+    saved = WriteBest(unsaved_->step, unsaved_->results);
+  }
+  progress_->SkipTime();
+  const std::string what = absl::StrCat("the best model, of step ", unsaved_->step);
+  if (!saved.ok()) return Annotate(saved, what);
+  progress_->Note(absl::StrCat("wrote ", what));
+  SetBest(unsaved_->results, unsaved_->step, unsaved_->value, &state_);
+  state_.set_validation_fingerprint(setup_.EvaluatedData(spec_.evaluation().max_examples()));
+  unsaved_.reset();
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
+  learner_->GatherWeights();
+  return WriteBest(step, results);
+}
+
+absl::Status Trainer::WriteBest(int64_t step, const MetricResults& results) {
   const auto write = [&](const std::string& folder) {
     RETURN_IF_ERROR(learner_->WriteModel(folder, folder_->directory(), results));
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
-  learner_->GatherWeights();
   return ranks().OnFirst(
       [&] { return SaveModel(folder_->directory(), step, write, learner_->Bytes(false)); });
 }
 
 absl::Status Trainer::Save(bool last) {
   const int64_t step = state_.step();
-  if (folder_->saved_step() == step) return absl::OkStatus();
-  learner_->GatherWeights();
-  absl::Status status = folder_->Save(
-      step, [this](const std::string& folder) { return WriteState(folder); }, learner_->Bytes(true),
-      [this] { learner_->moments().FinishWrite(); });
-  progress_->SkipTime();
+  absl::Status status = SaveUnsaved();
+  if (status.ok()) {
+    if (folder_->saved_step() == step) return status;
+    learner_->GatherWeights();
+    status = folder_->Save(
+        step, [this](const std::string& folder) { return WriteState(folder); },
+        learner_->Bytes(true), [this] { learner_->moments().FinishWrite(); });
+    progress_->SkipTime();
+  } else {
+    folder_->CountFailedSave();
+  }
   if (status.ok()) {
     progress_->MinorNote(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
     WatchSources();

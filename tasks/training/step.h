@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+#include "tasks/build.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -20,6 +21,10 @@ struct PassOptions {
   // See Pass. Not with a generator.
   const absl::FunctionRef<void(int layer)>* complete = nullptr;
 };
+
+// The type of activations in the evaluations of a run: that of inference, so that a run reports
+// what the users of its model get.
+inline DType EvaluationType() { return ComputeOf(RuntimeSpec::AUTO, Use::kInference); }
 
 // Forward and backward of one micro-batch. Accumulates the gradients of the trainable parameters.
 // Returns the unscaled sum of the losses of the batch's targets; with a generator, its loss plus

@@ -1,8 +1,8 @@
 #include "tasks/training/trainer.h"
 
+#include <bit>
 #include <cmath>
 #include <future>
-#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "core/base/system.h"
@@ -15,26 +15,6 @@
 #include "tasks/training/plateau.h"
 
 namespace cloze {
-
-namespace {
-
-void SetBest(double value, const MetricResults& results, TrainerState* state) {
-  ForgetBest(state);
-  state->set_best_value(value);
-  state->set_best_step(state->step());
-  for (const auto& [name, number] : results.values) {
-    TrainerState::Metric* metric = state->add_best();
-    metric->set_name(name);
-    metric->set_value(number);
-  }
-  for (const auto& [name, json] : results.tables) {
-    TrainerState::Table* table = state->add_best_table();
-    table->set_name(name);
-    table->set_json(json);
-  }
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const LoadedSpec& loaded, const Options& options) {
@@ -202,9 +182,11 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       progress_->SkipTime();
       if (!status.ok() && ExitOf(status) != Exit::kInterrupted) return SaveBefore(status);
     }
+    if (unsaved_.has_value() && std::has_single_bit(uint64_t(state_.step() - unsaved_->step)))
+      SaveUnsaved().IgnoreError();  // after 1, 2, 4 ... steps
     const bool finished = Finished();
     if (finished) RETURN_IF_ERROR(CheckLearned(state_));
-    if (finished || stopped_ || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
+    if (finished || stopped_ || pace_->Due(save_every_)) RETURN_IF_ERROR(Save(finished));
     if (finished) break;
     if (stopped_ && folder_->saved_step() == state_.step()) {
       return Error(Exit::kInterrupted, "stopped after ", pace_->Describe(state_.step()),
@@ -269,7 +251,6 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
       .later_batches = batcher_->LaterBatches(pace_->Done(step)),
       .tokens = data.tokens,
       .data_wait = waited,
-      .memory_bytes = learner_->peak_bytes(),
       .skipped = !result.skipped.empty(),
       .ranks = learner_->work()});
   if (!result.skipped.empty()) {
@@ -304,6 +285,12 @@ std::string Trainer::MetricOf(const MetricResults& results) const {
   return named.empty() ? results.values.front().first : named;
 }
 
+ModelScore Trainer::BestScore() const {
+  if (unsaved_.has_value()) return {unsaved_->value, ScoreOf(unsaved_->results, "").loss};
+  if (!state_.has_best_value()) return {};
+  return {state_.best_value(), ScoreOf(BestOf(state_), "").loss};
+}
+
 absl::Status Trainer::Evaluate() {
   const auto average = learner_->UseAverage();
   ASSIGN_OR_RETURN(
@@ -311,29 +298,16 @@ absl::Status Trainer::Evaluate() {
                                        spec_.evaluation().max_examples(), options_.stop));
   const std::string name = MetricOf(results);
   ASSIGN_OR_RETURN(const Metric metric, FindMetric(MetricsOf(*setup_.task, spec_), name));
+  const ModelScore score = ScoreOf(results, name);
+  const int order = CompareModels(metric, score, BestScore());
   // A metric may have no value, for example when no word has several pieces.
-  const double value = results.Value(name).value_or(std::numeric_limits<double>::quiet_NaN());
-  bool better = std::isfinite(value) &&
-                (!state_.has_best_value() || IsBetter(metric, value, state_.best_value()));
+  const bool better = std::isfinite(score.value) && order >= 0;
   progress_->Evaluation(state_.step(), results, better);
-  if (better) {
-    const absl::Status saved = SaveBest(state_.step(), results);
-    better = saved.ok();
-    if (better) failed_bests_ = 0;
-    if (ExitOf(saved) != Exit::kIo || ++failed_bests_ >= kMaxFailedSaves || pace_->over())
-      RETURN_IF_ERROR(saved);
-    if (!better) {
-      progress_->Note(absl::StrCat("cannot save the best model: ", saved.message(),
-          "; training continues, and the next evaluation tries again"));
-    }
-  }
+  if (better) RETURN_IF_ERROR(KeepBest(results, score.value));
   latest_ = results;
-  if (better) {
-    SetBest(value, results, &state_);
-    state_.set_validation_fingerprint(setup_.EvaluatedData(spec_.evaluation().max_examples()));
-  }
   state_.set_metric(name);
-  state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);
+  state_.set_evaluations_without_best(
+      better && order > 0 ? 0 : state_.evaluations_without_best() + 1);
   state_.set_evaluation_due(false);
   WatchSources();
   if (OutOfPatience() && !pace_->over()) {

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/ranks.h"
 #include "proto/spec.h"
 #include "tasks/batcher.h"
+#include "tasks/choice.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/learner.h"
 #include "tasks/training/progress.h"
@@ -92,13 +94,25 @@ class Trainer {
   absl::Status NoteIfNotLearning(double before);
   // Saves that fail in a row before the run ends.
   static constexpr int kMaxFailedSaves = 3;
-  // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
+  // Evaluates, and saves the model if it is the best; of equal ones, the last is. An evaluation
+  // that is stopped stays due.
   absl::Status Evaluate();
+  // Returns the score of the best model so far; without numbers if there is none. The loss is
+  // unknown if the checkpoint of an earlier version lacks it.
+  ModelScore BestScore() const;
   // Returns the name of the metric that selects the best model: the spec's, else the first result.
   std::string MetricOf(const MetricResults& results) const;
+  // Saves the model, which is the best. If the disk fails, keeps it in memory and goes on, unless
+  // the run ends here.
+  absl::Status KeepBest(const MetricResults& results, double value);
+  // Tries again to save the best model that is kept in memory, if there is one.
+  absl::Status SaveUnsaved();
   // Saves the model as the one of `step`.
   absl::Status SaveBest(int64_t step, const MetricResults& results);
-  // Saves a checkpoint unless this step has one. Only reports the first failures, unless `last`.
+  // The same without GatherWeights.
+  absl::Status WriteBest(int64_t step, const MetricResults& results);
+  // Saves a checkpoint unless this step has one. First saves the best model: a run that resumes at
+  // a checkpoint finds it. Only reports the first failures, unless `last`.
   absl::Status Save(bool last = false);
   absl::Status WriteState(const std::string& folder);
   // Returns `error` after saving what can be saved.
@@ -130,7 +144,14 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   int64_t evaluate_every_ = 0, save_every_ = 0;  // steps; 0: ten times a run
   MetricResults latest_;                         // of the last evaluation of this process
-  int failed_bests_ = 0;                         // saves of the best model in a row that failed
+  // The best model if it could not be saved yet.
+  struct Unsaved {
+    int64_t step;
+    double value;
+    MetricResults results;
+    std::vector<float> weights;  // empty on other ranks than the first
+  };
+  std::optional<Unsaved> unsaved_;
   bool sources_changed_ = false, stopped_ = false;
   bool keeps_spec_ = false;  // the run's spec stays as it is, because its metrics belong to it
   double seconds_ = 0;       // by the clock

@@ -247,6 +247,65 @@ TEST_F(FaultsTest, ADamagedNewCheckpointRemovesNoOlderOne) {
   EXPECT_FALSE(VerifyCheckpoint(Path("begun/step-00000008")).ok());
 }
 
+// A run whose best model is not the last: the labels that it is evaluated on are wrong.
+class BestModelTest : public RunsTest {
+ protected:
+  BestModelTest() {
+    std::string swapped = "text\tlabel\n";
+    for (int i = 0; i < 40; ++i)
+      swapped += i % 2 == 0 ? "the cat sat on mat\tdog\n" : "a dog ran to box\tcat\n";
+    Write("swapped.tsv", swapped);
+    const auto clean = Train(Best("clean"));
+    EXPECT_TRUE(clean.ok()) << clean.status();
+    const std::string metrics = Read(Path("clean/metrics.json"));
+    best_ = std::atoi(metrics.substr(metrics.find("\"step\":") + 7).c_str());
+    EXPECT_TRUE(best_ > 0 && best_ < 8) << metrics;
+  }
+  LoadedSpec Best(const std::string& run) {
+    LoadedSpec spec = Spec(run, true, 10, "optimizer { learning_rate: 0.01 }");
+    spec.spec.mutable_validation()->set_files(0, Path("swapped.tsv"));
+    spec.spec.mutable_output()->set_checkpoint_every_steps(10);
+    return spec;
+  }
+  // Trains while no model can be saved from the best one on to the end of step `until`.
+  absl::StatusOr<Trainer::Summary> TrainWithFaults(const LoadedSpec& spec, int64_t until) {
+    const std::string run = spec.spec.output().directory();
+    const auto arm = [=, this](int64_t step) {
+      if (step == best_) {
+        ArmFaults(run, 0, Fault::kNone);
+        SetFaultHook([=](const FileCall& call) {
+          return call.name == "rename" && call.path == run + "/config.json" ? EIO : 0;
+        });
+      }
+      if (step == until) DisarmFaults();
+    };
+    auto summary = Train(spec, {.after_step = arm});
+    DisarmFaults();
+    return summary;
+  }
+  int64_t best_ = 0;  // its step
+};
+
+TEST_F(BestModelTest, IsSavedWhenTheDiskWorksAgain) {
+  for (const int64_t until : {best_ + 1, best_ + 3}) {
+    const std::string run = absl::StrCat("run", until);
+    const auto summary = TrainWithFaults(Best(run), until);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_THAT(said_, testing::AllOf(HasSubstr("cannot save the best model: "),
+                           HasSubstr(absl::StrCat("wrote the best model, of step ", best_))));
+    EXPECT_TRUE(Bits(run, 10) == Bits("clean", 10)) << until;
+  }
+}
+
+TEST_F(BestModelTest, IsNamedByTheLastLineIfItCannotBeSaved) {
+  const absl::Status status = TrainWithFaults(Best("run"), 100).status();
+  ExpectError(
+      status, Exit::kIo, absl::StrCat("cannot save: the best model, of step ", best_, ": "));
+  EXPECT_FALSE(PathExists(Path("run/step-00000010"))) << "a resumed run would not find the model";
+  ASSERT_TRUE(Train(Best("run")).ok());
+  EXPECT_TRUE(Bits("run", 10) == Bits("clean", 10));
+}
+
 // Three saves that fail end the run; one that fails does not.
 TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
   constexpr int64_t kMakeFolder = 2;  // the first call unlinks a leftover; its failure is ignored

@@ -1,4 +1,5 @@
-// Temperatures and thresholds that training fits and the model folder keeps.
+// Temperatures and thresholds that training fits and the model folder keeps. Training is in bf16:
+// the values are still those of inference, in f32.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,8 @@ class FittedTest : public testing::Test {
     Write(name + ".textproto",
         "model { " + model + " } sequence_classification { max_tokens: 24 " + task +
             " } train { files: \"" + train + "\" } validation { files: \"" + validation +
-            "\" } batch { tokens: 512 } optimizer { learning_rate: 0.005 } runtime { compute: F32 }"
+            "\" } batch { tokens: 512 } optimizer { learning_rate: 0.005 } runtime { compute: BF16 "
+            "}"
             " schedule { steps: 80 } evaluation { every_steps: 80 } output { directory: \"" +
             name + "\" }");
     const RunResult r = Run("finetune " + name + ".textproto");

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "core/base/json.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
@@ -34,8 +36,12 @@ class TrainerTest : public FilesTest {
       absl::StrAppend(
           &tags, cat ? "the\tD\ncat\tN\nsat\tV\n\n" : "a\tD\ndog\tN\nran\tV\nfar\tA\n\n");
     }
+    std::string swapped = "text\tlabel\n";
+    for (int i = 0; i < 60; ++i)
+      swapped += i % 2 == 0 ? "the cat sat on mat\tdog\n" : "a dog ran to box\tcat\n";
     Write("text.txt", text);
     Write("classes.tsv", classes);
+    Write("swapped.tsv", swapped);
     Write("tags.conll", tags);
   }
 
@@ -55,6 +61,28 @@ class TrainerTest : public FilesTest {
         "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: "
         "CUSTOM ",
         more, "} }");
+  }
+  // A classifier whose validation data have the wrong labels, so that later models are worse, and
+  // that ends by patience.
+  LoadedSpec Worsening(const std::string& run) {
+    LoadedSpec loaded =
+        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);
+    loaded.spec.mutable_validation()->add_files(Path("swapped.tsv"));
+    loaded.spec.mutable_evaluation()->set_every_steps(5);
+    loaded.spec.mutable_evaluation()->set_metric("loss");
+    loaded.spec.mutable_evaluation()->set_patience(3);
+    return loaded;
+  }
+  // The evaluations in the log of a run.
+  std::vector<Json> Evaluations(const std::string& run) {
+    std::vector<Json> records;
+    for (const absl::string_view line :
+        absl::StrSplit(Read(Path(run + "/log.jsonl")), '\n', absl::SkipEmpty())) {
+      const auto record = ParseJson(line, "log.jsonl");
+      EXPECT_TRUE(record.ok()) << record.status();
+      if (record.ok() && record->contains("evaluation")) records.push_back(*record);
+    }
+    return records;
   }
   std::string Mlm(const std::string& more = "") {
     return NewEncoder(more) + " masked_lm { max_tokens: 32 }";

@@ -4,8 +4,12 @@
 #include <filesystem>
 
 #include "absl/algorithm/container.h"
+#include "core/base/json.h"
+#include "core/base/manifest.h"
 #include "core/base/threads.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/inference/evaluate.h"
+#include "tasks/run/state.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {
@@ -45,19 +49,11 @@ TEST_F(TrainerTest, ResumesWithTheSameBits) {
 }
 
 TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
-  const auto spec = [&](const std::string& run) {
-    LoadedSpec loaded =
-        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);
-    loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
-    loaded.spec.mutable_evaluation()->set_every_steps(5);
-    loaded.spec.mutable_evaluation()->set_patience(3);
-    return loaded;
-  };
+  const auto spec = [&](const std::string& run) { return Worsening(run); };
   const auto straight = Train(spec("straight"));
   ASSERT_TRUE(straight.ok()) << straight.status();
-  EXPECT_EQ(*straight->best.Value("accuracy"), 1.0);
   EXPECT_LT(straight->steps, 200);
-  EXPECT_THAT(progress_, HasSubstr("no better accuracy in 3 evaluations: the run ends"));
+  EXPECT_THAT(progress_, HasSubstr("no better loss in 3 evaluations: the run ends"));
   absl::StatusOr<Trainer::Summary> pieces;
   for (int i = 0; i < 100; ++i) {
     pieces = Train(spec("pieces"), 5);  // just where an evaluation is due
@@ -71,6 +67,101 @@ TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   const auto again = Train(spec("pieces"));  // finished: trains no further
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->steps, straight->steps);
+}
+
+// One text is right or wrong, so most evaluations have the same accuracy.
+TEST_F(TrainerTest, TheLowerLossDecidesBetweenEqualMetricsAndIsProgress) {
+  Write("one.tsv", "text\tlabel\nthe cat sat\tcat\n");
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 60);
+  spec.spec.mutable_validation()->add_files(Path("one.tsv"));
+  spec.spec.mutable_evaluation()->set_every_steps(4);
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  double accuracy = -1, loss = 0;
+  int64_t step = 0, ties = 0;
+  for (const Json& record : Evaluations("run")) {
+    const double value = record["evaluation"]["accuracy"], its_loss = record["evaluation"]["loss"];
+    const bool better = value > accuracy || (value == accuracy && its_loss <= loss);
+    EXPECT_EQ(record["best"], better) << record;
+    ties += value == accuracy && its_loss < loss;
+    if (better) accuracy = value, loss = its_loss, step = record["step"];
+  }
+  EXPECT_GT(ties, 2) << "progress that the metric does not show";
+  const auto metrics = ParseJson(Read(Path("run/metrics.json")), "metrics.json");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_EQ(metrics->at("step"), step);
+  EXPECT_EQ(metrics->at("metrics").at("loss"), loss);
+  // Patience counts it: a run ends only where neither the accuracy nor the loss improves.
+  spec.spec.mutable_output()->set_directory(Path("patient"));
+  spec.spec.mutable_evaluation()->set_patience(2);
+  ASSERT_TRUE(Train(spec).ok());
+  int64_t without = 0;
+  for (const Json& record : Evaluations("patient")) {
+    EXPECT_LT(without, 2) << "the run should have ended before " << record;
+    without = record["best"].get<bool>() ? 0 : without + 1;
+  }
+  EXPECT_TRUE(without == 2 || Evaluations("patient").size() == 15) << without;
+}
+
+// No label of the validation data is known, so that there is no loss, and no evaluation is better.
+TEST_F(TrainerTest, WithoutALossTheLaterOfEqualModelsIsKept) {
+  Write("unseen.tsv", "text\tlabel\nthe cat sat\tbird\n");
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 12);
+  spec.spec.mutable_validation()->add_files(Path("unseen.tsv"));
+  spec.spec.mutable_evaluation()->set_every_steps(4);
+  ASSERT_TRUE(Train(spec).ok());
+  EXPECT_THAT(Read(Path("run/metrics.json")), HasSubstr("{\"step\":12,"));
+  EXPECT_EQ(Weights("run"), Weights("run/step-00000012"));
+  spec.spec.mutable_output()->set_directory(Path("patient"));
+  spec.spec.mutable_evaluation()->set_every_steps(2);
+  spec.spec.mutable_evaluation()->set_patience(2);
+  const auto patient = Train(spec);
+  ASSERT_TRUE(patient.ok()) << patient.status();
+  EXPECT_EQ(patient->steps, 6) << "two evaluations after the first";
+}
+
+// As `cloze evaluate` does: in f32, also if training is in bf16.
+TEST_F(TrainerTest, ARunReportsWhatInferenceGives) {
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 20);
+  spec.spec.mutable_validation()->add_files(Path("classes.tsv"));
+  spec.spec.mutable_runtime()->set_compute(RuntimeSpec::BF16);
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  Model model(*LoadConfig(Path("run")), false);
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(model.Load(Path("run"), 0, &fresh).ok());
+  const auto setup = Prepare(spec, {.cache_dir = Path("run/cache")});
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  const auto results = Evaluate(model, *setup->task, setup->validation->store,
+      {.batch_tokens = 64, .compute = DType::kF32, .decode = {.fit = true}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->values, summary->best.values);
+}
+
+// A checkpoint of an earlier version may lack the loss of its best model.
+TEST_F(TrainerTest, ARunOfAnEarlierVersionGoesOnWithoutTheLossOfItsBestModel) {
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 12);
+  Write("one.tsv", "text\tlabel\nthe cat sat\tbird\n");
+  spec.spec.mutable_validation()->add_files(Path("one.tsv"));
+  spec.spec.mutable_evaluation()->set_every_steps(4);
+  EXPECT_EQ(ExitOf(Train(spec, 6).status()), Exit::kInterrupted);
+  const std::string checkpoint = Path("run/step-00000006");
+  auto state = ReadTrainerState(checkpoint);
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->best_step(), 4);
+  state->clear_best();
+  std::filesystem::remove(checkpoint + "/trainer.textproto");
+  std::filesystem::remove(checkpoint + "/MANIFEST");
+  ASSERT_TRUE(WriteTrainerState(checkpoint, *state).ok());
+  ASSERT_TRUE(AddManifest(checkpoint, 6).ok());
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(progress_, HasSubstr("resumed at step 6"));
+  EXPECT_THAT(Read(Path("run/metrics.json")), HasSubstr("{\"step\":12,"));
 }
 
 TEST_F(TrainerTest, PairsOfTextsChooseTheBestModel) {
@@ -153,11 +244,7 @@ TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "last", 8)).ok());  // from the last checkpoint
   EXPECT_EQ(Weights("last"), weights);
   EXPECT_TRUE(LoadConfig(Path("last")).ok());
-  LoadedSpec early = Spec(
-      NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "early", 200);
-  early.spec.mutable_validation()->add_files(Path("classes.tsv"));
-  early.spec.mutable_evaluation()->set_every_steps(5);
-  early.spec.mutable_evaluation()->set_patience(3);
+  const LoadedSpec early = Worsening("early");
   ASSERT_TRUE(Train(early).ok());
   ASSERT_TRUE(Train(early).ok());
   std::filesystem::remove(Path("early/vocab.txt"));
@@ -298,10 +385,6 @@ TEST_F(TrainerTest, CausalSequencesAreRefusedWithRelativePositions) {
 
 // A kill while the best model was being saved. On the swapped labels later models are worse.
 TEST_F(TrainerTest, AnIncompleteBestModelIsRestoredOrReplaced) {
-  std::string swapped = "text\tlabel\n";
-  for (int i = 0; i < 60; ++i)
-    absl::StrAppend(&swapped, i % 2 == 0 ? "the cat sat on mat\tdog\n" : "a dog ran to box\tcat\n");
-  Write("swapped.tsv", swapped);
   const auto spec = [&](const std::string& run) {
     LoadedSpec loaded =
         Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 12);
