@@ -184,6 +184,8 @@ std::string SweepTable(const SweepSummary& summary) {
   rows[0].insert(rows[0].end(), {summary.metric.name, "steps", ""});
   for (const SweepSummary::Run& run : summary.runs) {
     rows.push_back(run.values);
+    if (run.values.empty()) rows.back() = {run.folder};  // of an earlier sweep
+    rows.back().resize(summary.fields.size());
     const bool best = rows.size() - 2 == static_cast<size_t>(summary.best);
     if (run.status.ok())
       rows.back().insert(
@@ -207,7 +209,7 @@ absl::Status Sweep(
       {"best", best.folder}, {"runs", OrderedJson::array()}};
   for (const SweepSummary::Run& run : summary.runs) {
     OrderedJson row = {{"folder", run.folder}};
-    for (size_t i = 0; i < summary.fields.size(); ++i) row[summary.fields[i]] = run.values[i];
+    for (size_t i = 0; i < run.values.size(); ++i) row[summary.fields[i]] = run.values[i];
     row["value"] = run.status.ok() ? OrderedJson(run.value) : OrderedJson();
     if (run.status.ok()) row["steps"] = run.steps;
     if (!run.status.ok()) row["error"] = run.status.message();

@@ -1,5 +1,6 @@
 #include "tasks/jobs/best_run.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -42,10 +43,31 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
       " (choose another output.directory)");
 }
 
-absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
-  absl::StatusOr<double> value =
-      run.best.values.empty() ? absl::NotFoundError("") : run.best.Value(run.metric.name);
-  if (value.ok() && std::isfinite(*value)) return value;
+bool IsLink(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+absl::Status CheckNoLink(const std::string& path) {
+  if (!IsLink(path)) return absl::OkStatus();
+  return Error(Exit::kCannotCreate, QuotePath(path),
+      ": is a link: expected a folder of this run, or nothing (remove it, or choose another "
+      "output.directory)");
+}
+
+int BestOfRuns(const Metric& metric, absl::Span<const ModelScore> runs) {
+  int best = -1;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (CompareModels(metric, runs[i], best < 0 ? ModelScore() : runs[best]) > 0 &&
+        std::isfinite(runs[i].value))
+      best = static_cast<int>(i);
+  }
+  return best;
+}
+
+absl::StatusOr<ModelScore> BestScore(const Trainer::Summary& run) {
+  const ModelScore score = ScoreOf(run.best, run.metric.name);
+  if (std::isfinite(score.value)) return score;
   return Error(Exit::kInternal, "evaluation.metric: ", run.metric.name,
       " was never a number in this run (choose another one, or lower optimizer.learning_rate)");
 }

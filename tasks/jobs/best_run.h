@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/types/span.h"
+#include "tasks/choice.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/trainer.h"
 
@@ -13,8 +15,17 @@ namespace cloze {
 // if it holds a single run, a model that was not written by a run, or runs of the other kind.
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
 
-// Returns the best value of the run's metric. kInternal if it was never a number.
-absl::StatusOr<double> BestValue(const Trainer::Summary& run);
+// True if `path` is a symbolic link.
+bool IsLink(const std::string& path);
+// kCannotCreate if the folder of a run is a link: a sweep writes only into its own directory.
+absl::Status CheckNoLink(const std::string& path);
+
+// Returns the score of the run's best model. kInternal if its metric was never a number.
+absl::StatusOr<ModelScore> BestScore(const Trainer::Summary& run);
+
+// Returns the index of the best run, the first of equal ones. Those that failed have no value. -1
+// if none has one.
+int BestOfRuns(const Metric& metric, absl::Span<const ModelScore> runs);
 
 // Replaces the model in `directory` by links to the files of the model in the run `run`, or by
 // copies where links cannot be made. The spec stays.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -26,15 +27,35 @@ LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
 void Summarize(RepeatSummary* summary) {
   const std::vector<RepeatSummary::Run>& runs = summary->runs;
   const double n = runs.size();
-  for (const auto& run : runs) summary->mean += run.value / n;
+  std::vector<ModelScore> scores;
+  for (const auto& run : runs) {
+    summary->mean += run.value / n;
+    summary->loss += run.loss / n;
+    scores.push_back({run.value, run.loss});
+  }
   for (const auto& run : runs)
     summary->deviation +=
         (run.value - summary->mean) * (run.value - summary->mean) / std::max(n - 1, 1.0);
   summary->deviation = std::sqrt(summary->deviation);
-  for (size_t i = 1; i < runs.size(); ++i) {
-    if (IsBetter(runs[i].summary.metric, runs[i].value, runs[summary->best].value))
-      summary->best = i;
+  summary->best = BestOfRuns(runs[0].summary.metric, scores);
+}
+
+// Checks the folders of seeds that are there before the first run.
+absl::Status CheckSeedFolders(const std::string& directory, const TaskSpec& spec) {
+  std::vector<std::string> ours;
+  for (int i = 0; i < spec.repeat(); ++i) ours.push_back(SeedFolder(spec.seed() + i));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(directory, name);
+    if (absl::c_linear_search(ours, name)) RETURN_IF_ERROR(CheckNoLink(path));
+    if (!IsSeedFolder(name) || absl::c_linear_search(ours, name) ||
+        !PathExists(JoinPath(path, kManifestName)))
+      continue;
+    return Error(Exit::kCannotCreate, QuotePath(path),
+        ": is a run of a seed that this spec does not repeat, and may be the best one: expected "
+        "`seed` and `repeat` that include it (or choose another output.directory)");
   }
+  return absl::OkStatus();
 }
 
 std::string SummaryText(const RepeatSummary& summary) {
@@ -55,6 +76,10 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   const TaskSpec& spec = all.spec;
   const std::string& directory = spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, false));
+  if (const absl::Status sound = CheckSeedFolders(directory, spec); !sound.ok()) {
+    lock.Undo();
+    return sound;
+  }
   RemoveLeftovers(directory);
   Progress say({});
   RepeatSummary summary;
@@ -71,8 +96,8 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
     if (i == 0)
       RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());
-    ASSIGN_OR_RETURN(const double value, BestValue(one));
-    summary.runs.push_back({seed, value, std::move(one)});
+    ASSIGN_OR_RETURN(const ModelScore score, BestScore(one));
+    summary.runs.push_back({seed, score.value, score.loss, std::move(one)});
   }
   Summarize(&summary);
   const RepeatSummary::Run& best = summary.runs[summary.best];

@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "tasks/jobs/best_run.h"
+#include "tasks/jobs/earlier_runs.h"
 #include "tasks/jobs/repeat.h"
 
 namespace cloze {
@@ -121,6 +122,7 @@ absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
     Trainer::Summary& best = all.runs[all.best].summary;
     *metric = best.metric;
     run->value = all.mean;
+    run->loss = all.loss;
     run->steps = best.steps;
     run->results = std::move(best.best);
     return absl::OkStatus();
@@ -129,9 +131,44 @@ absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
   ASSIGN_OR_RETURN(Trainer::Summary summary, trainer->Run());
   *metric = summary.metric;
   run->steps = summary.steps;
-  ASSIGN_OR_RETURN(run->value, BestValue(summary));
+  ASSIGN_OR_RETURN(const ModelScore score, BestScore(summary));
+  run->value = score.value;
+  run->loss = score.loss;
   run->results = std::move(summary.best);
   return absl::OkStatus();
+}
+
+bool IsOneOf(const std::vector<Variant>& variants, const EarlierRun& run) {
+  return absl::c_any_of(variants, [&](const Variant& v) { return v.run.folder == run.run.folder; });
+}
+
+// Returns all runs of which something is known, and the best of them. `done` are the first runs of
+// this sweep; the others, if `earlier` has them, are as they were left.
+SweepSummary Gather(const SweepSummary& done, const std::vector<Variant>& variants,
+    std::vector<EarlierRun> earlier) {
+  SweepSummary all = {.fields = done.fields, .metric = done.metric, .runs = {}};
+  const auto take = [&](EarlierRun& run) {
+    run.Measure(all.metric.name);
+    all.runs.push_back(run.run);
+  };
+  for (EarlierRun& run : earlier) {
+    if (!IsOneOf(variants, run)) take(run);
+  }
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const std::string& folder = variants[i].run.folder;
+    const auto before =
+        absl::c_find_if(earlier, [&](const EarlierRun& e) { return e.run.folder == folder; });
+    if (i < done.runs.size()) {
+      all.runs.push_back(done.runs[i]);
+    } else if (before != earlier.end()) {
+      take(*before);
+    }
+  }
+  std::vector<ModelScore> scores;
+  for (const SweepSummary::Run& run : all.runs)
+    scores.push_back(run.status.ok() ? ModelScore{run.value, run.loss} : ModelScore());
+  all.best = BestOfRuns(all.metric, scores);
+  return all;
 }
 
 std::string SweepText(const SweepSummary& summary) {
@@ -144,6 +181,20 @@ std::string SweepText(const SweepSummary& summary) {
     json["runs"].push_back(std::move(row));
   }
   return ToJsonText(json);
+}
+
+// Checks what is in the directory before the first run, and returns the runs of earlier sweeps.
+absl::StatusOr<std::vector<EarlierRun>> LookAround(
+    const std::string& directory, const TaskSpec& spec, const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants)
+    RETURN_IF_ERROR(CheckNoLink(JoinPath(directory, variant.run.folder)));
+  auto runs = FindEarlierRuns(directory);
+  if (!runs.ok()) return runs;
+  for (const EarlierRun& run : *runs) {
+    if (!run.parts.empty() && !IsOneOf(variants, run))
+      RETURN_IF_ERROR(CheckSameEvaluation(JoinPath(directory, run.run.folder), spec));
+  }
+  return runs;
 }
 
 // Puts the spec and the model of the best run into the directory.
@@ -178,13 +229,21 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
   }
   const std::string& directory = loaded.spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
+  const auto found = LookAround(directory, loaded.spec, variants);
+  if (!found.ok()) {
+    lock.Undo();
+    return found.status();
+  }
   RemoveLeftovers(directory);
   Progress say({});
+  summary.metric = EarlierMetric(directory, loaded.spec);
   const std::string mark = JoinPath(directory, kSweepName);  // says what the directory is for
-  const auto write = [&] { return WriteFileAtomically(mark, SweepText(summary)); };
+  const auto all = [&] { return Gather(summary, variants, *found); };
+  const auto write = [&] { return WriteFileAtomically(mark, SweepText(all())); };
   const bool begins = !PathExists(mark);
   if (begins) RETURN_IF_ERROR(write());
-  for (auto& [run, variant] : variants) {
+  for (const auto& [begun, variant] : variants) {
+    SweepSummary::Run run = begun;
     say.Note(
         absl::StrCat("run ", summary.runs.size() + 1, " of ", variants.size(), ": ", run.folder));
     run.status = TrainOne(variant, options, &summary.metric, &run);
@@ -197,16 +256,14 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
       return run.status;
     }
     if (!run.status.ok()) say.Note(run.status.message());
-    const bool better =
-        run.status.ok() &&
-        (summary.best < 0 || IsBetter(summary.metric, run.value, summary.runs[summary.best].value));
-    if (better) summary.best = static_cast<int>(summary.runs.size());
     summary.runs.push_back(std::move(run));
     RETURN_IF_ERROR(write());
   }
-  if (summary.best < 0) return summary.runs.front().status;
-  RETURN_IF_ERROR(Publish(directory, summary));
-  return summary;
+  const auto ends_well = [](const SweepSummary::Run& run) { return run.status.ok(); };
+  if (absl::c_none_of(summary.runs, ends_well)) return summary.runs.front().status;
+  SweepSummary gathered = all();
+  RETURN_IF_ERROR(Publish(directory, gathered));
+  return gathered;
 }
 
 }  // namespace cloze

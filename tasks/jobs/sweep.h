@@ -12,24 +12,29 @@ namespace cloze {
 struct SweepSummary {
   struct Run {
     std::string folder;               // in the directory
-    std::vector<std::string> values;  // of the fields
-    double value = 0;                 // best value of the metric; with `repeat` the mean
+    std::vector<std::string> values;  // of the fields; empty for a run of an earlier sweep
+    double value = kNaN;              // best value of the metric; with `repeat` the mean
+    double loss = kNaN;               // the same of the loss of these models; NaN: unknown
     int64_t steps = 0;
     MetricResults results;  // of the best model
     absl::Status status;    // not OK: numbers overflowed, or the run does not fit into memory
   };
   std::vector<std::string> fields;
-  Metric metric = {};     // that decides about the best run
-  std::vector<Run> runs;  // in the order of the values; the last field varies fastest
-  int best = -1;          // index of the best run; -1: none
+  Metric metric = {};  // that decides about the best run
+  // Other runs of earlier sweeps, by name; then those of this sweep in the order of the values, the
+  // last field varying fastest.
+  std::vector<Run> runs;
+  int best = -1;  // index of the best run; -1: none
 };
 
 // Trains a run for each combination of values; `sweeps` are "optimizer.learning_rate=1e-4,2e-4".
 // Each run has the folder "optimizer.learning_rate=1e-4" of output.directory, and resumes like any
 // run: a finished one is not trained again. Then output.directory gets the spec and the model of
-// the best run as links, and sweep.json. A run whose numbers overflow, or that does not fit into
-// memory, is reported and the others go on; other errors end the sweep.
-// kUsage for sweeps that cannot be read, kSpec for values, and for a spec without validation data.
+// the best run of this and of earlier sweeps as links, and sweep.json, which lists all. A run whose
+// numbers overflow, or that does not fit into memory, is reported and the others go on; other
+// errors end the sweep. kUsage for sweeps that cannot be read, kSpec for values, and for a spec
+// without validation data. kCannotCreate for a link in place of a run's folder; kMismatch for
+// earlier runs that were evaluated on other texts.
 absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
     const std::vector<std::string>& sweeps, const Trainer::Options& options);
 

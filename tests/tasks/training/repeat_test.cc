@@ -60,6 +60,11 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   EXPECT_GT(stops, 2);
   EXPECT_EQ(Read(Path("pieces/repeat.json")), Read(Path("straight/repeat.json")));
   EXPECT_EQ(Weights("pieces"), Weights("straight"));
+  LoadedSpec fewer = spec("straight");
+  fewer.spec.set_repeat(2);
+  ExpectError(TrainRepeatedly(fewer, {}).status(), Exit::kCannotCreate,
+      "seed-7: is a run of a seed that this spec does not repeat");
+  EXPECT_THAT(Read(Path("straight/repeat.json")), HasSubstr("\"seed\": 7"));
   LoadedSpec single = spec("straight");
   single.spec.clear_repeat();
   ExpectError(Train(single).status(), Exit::kCannotCreate, "holds runs of a spec with `repeat`");

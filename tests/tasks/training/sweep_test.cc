@@ -1,6 +1,10 @@
 // Runs over the values of fields.
 #include "tasks/jobs/sweep.h"
 
+#include <cmath>
+
+#include "tasks/jobs/best_run.h"
+#include "tasks/jobs/repeat.h"
 #include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
@@ -125,6 +129,89 @@ TEST_F(SweepTest, GoesOnAfterAMetricThatIsNotANumber) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_THAT(std::string(summary->runs[0].status.message()), HasSubstr("never a number"));
   EXPECT_EQ(summary->best, 1);
+}
+
+TEST_F(SweepTest, KeepsTheRunsOfEarlierSweeps) {
+  const auto first = Sweep(Classes("run"), {"optimizer.learning_rate=1e-5,0.003"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string best = "optimizer.learning_rate=0.003";
+  ASSERT_EQ(first->runs[first->best].folder, best);
+  const std::string weights = Weights("run");
+  const auto second = Sweep(Classes("run"), {"optimizer.learning_rate=1e-6,1e-7"});
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_EQ(second->runs.size(), 4);
+  EXPECT_EQ(second->runs[second->best].folder, best);
+  EXPECT_EQ(second->runs[second->best].value, first->runs[first->best].value);
+  EXPECT_EQ(second->runs[second->best].steps, 8);
+  EXPECT_EQ(Weights("run"), weights);
+  EXPECT_EQ(Read(Path("run/spec.textproto")), Read(Path("run/" + best + "/spec.textproto")));
+  const std::string all = Read(Path("run/sweep.json"));
+  for (const char* rate : {"1e-5", "0.003", "1e-6", "1e-7"})
+    EXPECT_THAT(all, HasSubstr(absl::StrCat("\"optimizer.learning_rate=", rate, "\"")));
+  EXPECT_THAT(all, HasSubstr("\"best\": \"" + best + "\""));
+  // Their folders count, also if an earlier version has lost the rows, and if a sweep is stopped.
+  std::filesystem::remove(Path("run/sweep.json"));
+  EXPECT_EQ(ExitOf(Sweep(Classes("run"), {"batch.tokens=64,96"}, 12).status()), Exit::kInterrupted);
+  EXPECT_THAT(Read(Path("run/sweep.json")), HasSubstr("\"best\": \"" + best + "\""));
+  EXPECT_EQ(Weights("run"), weights);
+  // A run that was evaluated on other texts cannot be compared.
+  LoadedSpec other = Classes("run");
+  other.spec.mutable_validation()->set_files(0, Path("swapped.tsv"));
+  ExpectError(Sweep(other, {"optimizer.learning_rate=0.1,0.2"}).status(), Exit::kMismatch,
+      "was evaluated on other texts");
+  EXPECT_EQ(Weights("run"), weights);
+}
+
+TEST_F(SweepTest, KeepsTheRepeatedRunsOfEarlierSweeps) {
+  LoadedSpec spec = Classes("run", 6);
+  spec.spec.set_repeat(2);
+  const auto first = Sweep(spec, {"optimizer.learning_rate=1e-5,0.003"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = Sweep(spec, {"optimizer.learning_rate=1e-6,1e-7"});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->runs[second->best].folder, "optimizer.learning_rate=0.003");
+  EXPECT_NEAR(second->runs[second->best].value, first->runs[1].value, 1e-12) << "the mean";
+}
+
+// One text is right or wrong: runs with equal accuracy differ in their loss.
+TEST_F(SweepTest, EqualRunsAreDecidedByTheLossAndThenByTheirOrder) {
+  Write("one.tsv", "text\tlabel\nthe cat sat\tbird\nthe cat sat\tcat\n");
+  LoadedSpec spec = Classes("run", 4);
+  spec.spec.mutable_validation()->set_files(0, Path("one.tsv"));
+  spec.spec.mutable_evaluation()->set_metric("accuracy");
+  const auto summary = Sweep(spec, {"optimizer.learning_rate=1e-7,2e-7,3e-7,4e-7"});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const auto& runs = summary->runs;
+  int expected = 0;
+  for (int i = 1; i < 4; ++i) {
+    const bool better =
+        runs[i].value > runs[expected].value ||
+        (runs[i].value == runs[expected].value && runs[i].loss < runs[expected].loss);
+    if (better) expected = i;
+  }
+  EXPECT_EQ(summary->best, expected);
+  EXPECT_EQ(BestOfRuns(summary->metric, {{1, 0.5}, {1, 0.4}, {1, 0.4}, {0.9, 0.1}}), 1);
+  EXPECT_EQ(BestOfRuns(summary->metric, {{}, {0, NAN}, {0, NAN}}), 1);
+  EXPECT_EQ(BestOfRuns(summary->metric, {{}, {}}), -1);
+}
+
+TEST_F(SweepTest, WritesIntoNoFolderThatIsALink) {
+  std::filesystem::create_directories(Path("elsewhere"));
+  std::filesystem::create_directories(Path("run"));
+  for (const char* target : {"../elsewhere", "../nowhere"}) {
+    const std::string link = Path("run/optimizer.learning_rate=0.003");
+    std::filesystem::create_symlink(target, link);
+    ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-4,0.003"}).status(),
+        Exit::kCannotCreate, "optimizer.learning_rate=0.003: is a link");
+    EXPECT_EQ(steps_, 0);
+    std::filesystem::remove(link);
+  }
+  LoadedSpec repeated = Classes("run");
+  repeated.spec.set_repeat(2);
+  std::filesystem::create_symlink("../elsewhere", Path("run/seed-2"));
+  ExpectError(TrainRepeatedly(repeated, {}).status(), Exit::kCannotCreate, "seed-2: is a link");
+  EXPECT_TRUE(std::filesystem::is_empty(Path("elsewhere")));
+  EXPECT_FALSE(PathExists(Path("nowhere")));
 }
 
 TEST_F(SweepTest, MarksItsDirectoryFromTheBeginning) {
