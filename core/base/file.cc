@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/text.h"
 
@@ -19,6 +20,14 @@ namespace {
 
 // The format of a file shows in its first line, or in this many bytes of it.
 constexpr size_t kSignatureBytes = 256;
+
+// Returns kNoInput if `error`, the errno of an open or stat, says that a file is missing or may not
+// be read; kIo for errors of the system, which may pass, such as too many open files.
+Exit ExitOfOpen(int error) {
+  constexpr int kOfTheFile[] = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EISDIR, ENXIO,
+      ENODEV, EINVAL, EOVERFLOW};
+  return absl::c_linear_search(kOfTheFile, error) ? Exit::kNoInput : Exit::kIo;
+}
 
 }  // namespace
 
@@ -39,7 +48,7 @@ absl::Status Fd::Close(absl::string_view path) {
 absl::StatusOr<Fd> OpenForRead(const std::string& path) {
   // Non-blocking, because opening a named pipe would block.
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
+  if (!fd.ok()) return Errno(ExitOfOpen(errno), "cannot open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, QuotePath(path), ": not a regular file");
@@ -48,7 +57,7 @@ absl::StatusOr<Fd> OpenForRead(const std::string& path) {
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
+  if (::stat(path.c_str(), &info) != 0) return Errno(ExitOfOpen(errno), "cannot open", path);
   if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, QuotePath(path), ": not a regular file");
   return info.st_size;
 }
@@ -105,7 +114,7 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
     void operator()(DIR* open) const { ::closedir(open); }
   };
   const std::unique_ptr<DIR, Close> open(::opendir(directory.c_str()));
-  if (open == nullptr) return Errno(Exit::kNoInput, "cannot open the directory", directory);
+  if (open == nullptr) return Errno(ExitOfOpen(errno), "cannot open the directory", directory);
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(open.get())) {

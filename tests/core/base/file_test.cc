@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +52,20 @@ TEST_F(FileTest, MissingAndSpecialFilesAreNamed) {
   EXPECT_EQ(ExitOf(InputFile::Open("/dev/zero").status()), Exit::kNoInput);
   EXPECT_EQ(ExitOf(FileSize(Path("missing")).status()), Exit::kNoInput);
   EXPECT_EQ(ExitOf(LineReader::Open(Path("missing")).status()), Exit::kNoInput);
+}
+
+// Such an error passes, so nobody may take the file for missing.
+TEST_F(FileTest, TooManyOpenFilesAreNoMissingFile) {
+  const std::string path = Make("a", "x");
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status file = ReadFile(path, 10).status(), list = ListDirectory(directory_).status();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(ExitOf(file), Exit::kIo) << file;
+  EXPECT_EQ(ExitOf(list), Exit::kIo) << list;
+  EXPECT_TRUE(ReadFile(path, 10).ok());
 }
 
 TEST_F(FileTest, ReadAtNeedsAllBytes) {
