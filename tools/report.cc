@@ -62,8 +62,9 @@ struct RunData {
 };
 
 std::string Caption(const std::string& name) {
-  return HtmlEscape(name == "smoothed_loss" ? "training loss, smoothed"
-                                            : absl::StrReplaceAll(name, {{"_", " "}}));
+  return HtmlEscape(name == "smoothed_loss"  ? "training loss, smoothed"
+                    : name == "memory_bytes" ? "peak of resident memory, bytes"
+                                             : absl::StrReplaceAll(name, {{"_", " "}}));
 }
 
 void DropFrom(double step, Points* points) {

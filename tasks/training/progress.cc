@@ -107,7 +107,7 @@ void Progress::Step(const StepStats& stats) {
       {"tokens", total_tokens_}, {"tokens_per_second", tokens_ / seconds_},
       {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
       {"seconds", options_.seconds + last_time_ - start_time_},
-      {"memory_bytes", stats.memory_bytes}};
+      {"memory_bytes", PeakMemory()}};  // of the process
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
   if (stats.skipped) json["skipped"] = true;
   double slowest = 0;

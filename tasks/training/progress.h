@@ -35,7 +35,6 @@ struct StepStats {
   double later_batches = 1;           // mean size of the remaining batches, relative to this one
   int64_t tokens = 0;                 // in the step
   double data_wait = 0;               // seconds spent waiting for data
-  int64_t memory_bytes = 0;           // peak of the arena
   bool skipped = false;               // loss or gradient was not finite; always recorded
   absl::Span<const RankWork> ranks = {};
 };

@@ -46,8 +46,7 @@ class ProgressTest : public testing::Test {
           .learning_rate = 1e-4,
           .grad_norm = 3,
           .tokens = 1000,
-          .data_wait = seconds / 5,
-          .memory_bytes = 5});
+          .data_wait = seconds / 5});
     }
   }
   std::string Screen() { return *ReadFile(directory_ + "/screen", 1 << 20); }
@@ -122,7 +121,7 @@ TEST_F(ProgressTest, LogHoldsOneObjectALine) {
   EXPECT_NEAR(records[1]["tokens_per_second"].get<double>(), 2000, 1e-6);
   EXPECT_NEAR(records[1]["seconds"].get<double>(), 10, 1e-6);
   EXPECT_NEAR(records[1]["data_wait_share"].get<double>(), 0.2, 1e-6);
-  EXPECT_EQ(records[1]["memory_bytes"], 5);
+  EXPECT_GT(records[1]["memory_bytes"].get<int64_t>(), 1000000) << "resident memory";
 }
 
 TEST_F(ProgressTest, EvaluationStandsInTheLogAndCostsNoSpeed) {
