@@ -103,7 +103,7 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
 void RemoveEmpty(const std::vector<std::string>& folders);
 
 // Creates `path`, which must not exist, calls `write` to fill it, fsyncs and closes it. Removes it
-// after an error: kCannotCreate, kIo or that of `write`. Does not fsync the directory.
+// after an exception or error: kCannotCreate, kIo, that of `write`. Does not fsync the directory.
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write);
 
 // Creates a file with `content` like CreateFile.
@@ -114,8 +114,8 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 std::string TemporaryName(const std::string& path);
 
 // Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory. After
-// an error, that of `write` or kIo, `path` is unchanged unless only the last fsync failed. With
-// `replace` false, returns kCannotCreate if `path` exists when the file is renamed.
+// an exception or error, of `write` or kIo, `path` is unchanged unless only the last fsync failed.
+// With `replace` false, returns kCannotCreate if `path` exists, and a failed fsync removes it.
 absl::Status ReplaceFile(const std::string& path,
     absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace = true);
 
@@ -147,7 +147,7 @@ class AtomicFolder {
   // Returns the path that the folder has after Commit.
   const std::string& final_path() const { return final_; }
   // Fsyncs the folder, renames it to the final path and fsyncs the parent. kCannotCreate when the
-  // final path exists.
+  // final path exists. After an error the folder has its temporary name.
   absl::Status Commit();
 
  private:

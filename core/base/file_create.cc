@@ -29,6 +29,32 @@ void RemoveTemporary(const std::string& path) {
   ::rmdir(path.c_str());
 }
 
+// Removes a file at the end, also after an exception such as std::bad_alloc, unless it is kept.
+class Doomed {
+ public:
+  explicit Doomed(const std::string& path) : path_(path) {}
+  ~Doomed() {
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  void Keep() { kept_ = true; }
+
+ private:
+  const std::string& path_;  // outlives this: a copy could fail for want of memory
+  bool kept_ = false;
+};
+
+// Opens a directory for Sync.
+absl::StatusOr<Fd> OpenDirectory(const std::string& directory) {
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return Errno(Exit::kIo, "cannot open the directory", directory);
+  return fd;
+}
+
+absl::Status Sync(const Fd& fd, const std::string& directory) {
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus()
+                                : Errno(Exit::kIo, "cannot fsync the directory", directory);
+}
+
 // Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 hexadecimal digits>", as
 // earlier versions named checkpoints, into *name and the number of the process; 0 for other names.
 pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
@@ -108,10 +134,11 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
+  Doomed file(path);
   absl::Status status = write(fd);
   if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
   if (status.ok()) status = fd.Close(path);
-  if (!status.ok()) ::unlink(path.c_str());
+  if (status.ok()) file.Keep();
   return status;
 }
 
@@ -131,15 +158,18 @@ std::string TemporaryName(const std::string& path) {
 
 absl::Status ReplaceFile(const std::string& path,
     absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace) {
-  const std::string temporary = TemporaryName(path);
-  absl::Status status = write(temporary);
-  if (status.ok() && !replace) {
-    status = RenameNew(temporary, path);
-  } else if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = Errno(Exit::kIo, "cannot rename to", path);
+  const std::string temporary = TemporaryName(path), directory = DirectoryOf(path);
+  Doomed file(temporary);
+  RETURN_IF_ERROR(write(temporary));
+  ASSIGN_OR_RETURN(const Fd opened, OpenDirectory(directory));  // before anything is replaced
+  if (!replace) {
+    RETURN_IF_ERROR(RenameNew(temporary, path));
+  } else if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    return Errno(Exit::kIo, "cannot rename to", path);
   }
-  if (status.ok()) return SyncDirectory(DirectoryOf(path));
-  ::unlink(temporary.c_str());
+  file.Keep();
+  absl::Status status = Sync(opened, directory);
+  if (!status.ok() && !replace) ::unlink(path.c_str());
   return status;
 }
 
@@ -159,10 +189,8 @@ absl::Status RenameNew(const std::string& from, const std::string& to) {
 }
 
 absl::Status SyncDirectory(const std::string& directory) {
-  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.ok()) return Errno(Exit::kIo, "cannot open the directory", directory);
-  return ::fsync(fd.get()) == 0 ? absl::OkStatus()
-                                : Errno(Exit::kIo, "cannot fsync the directory", directory);
+  ASSIGN_OR_RETURN(const Fd fd, OpenDirectory(directory));
+  return Sync(fd, directory);
 }
 
 void RemoveLeftovers(
@@ -196,11 +224,17 @@ AtomicFolder::~AtomicFolder() {
 }
 
 absl::Status AtomicFolder::Commit() {
+  const std::string directory = DirectoryOf(final_);
+  ASSIGN_OR_RETURN(const Fd opened, OpenDirectory(directory));
   RETURN_IF_ERROR(SyncDirectory(temporary_));
   RETURN_IF_ERROR(RenameNew(temporary_, final_));
+  if (absl::Status status = Sync(opened, directory); !status.ok()) {
+    if (!RenameNew(final_, temporary_).ok()) temporary_.clear(), parents_.clear();
+    return status;
+  }
   temporary_.clear();
   parents_.clear();
-  return SyncDirectory(DirectoryOf(final_));
+  return absl::OkStatus();
 }
 
 }  // namespace cloze

@@ -14,6 +14,7 @@
 #include "tasks/jobs/verify.h"
 #include "tasks/run/checkpoint.h"
 #include "tests/durability/runs.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -332,6 +333,41 @@ TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
   DisarmFaults();
   ExpectError(status, Exit::kIo, "cannot save");
   EXPECT_THAT(std::string(status.message()), HasSubstr("step-00000003"));
+}
+
+// A file or folder whose directory cannot be made durable is an error, and leaves nothing.
+class UnsyncedTest : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return JoinPath(folder_.path(), name); }
+  // Fails to open or to fsync the directory.
+  void Arm(const char* name) {
+    ArmFaults(folder_.path(), 0, Fault::kNone);
+    SetFaultHook([this, name](const FileCall& call) {
+      return call.name == name && call.path == folder_.path() ? EIO : 0;
+    });
+  }
+  const TestFolder folder_;
+};
+
+TEST_F(UnsyncedTest, ANewFileIsGone) {
+  Arm("fsync");
+  const auto write = [](const std::string& name) { return WriteNewFile(name, "new"); };
+  const absl::Status fresh = ReplaceFile(Path("a"), write, /*replace=*/false);
+  DisarmFaults();
+  EXPECT_EQ(ExitOf(fresh), Exit::kIo);
+  EXPECT_THAT(*ListDirectory(folder_.path()), testing::IsEmpty());
+}
+
+TEST_F(UnsyncedTest, ANewFolderIsGone) {
+  {
+    auto folder = AtomicFolder::Create(Path("a"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(WriteNewFile(JoinPath(folder->path(), "x"), "1").ok());
+    Arm("fsync");
+    EXPECT_EQ(ExitOf(folder->Commit()), Exit::kIo);
+    DisarmFaults();
+  }
+  EXPECT_THAT(*ListDirectory(folder_.path()), testing::IsEmpty());
 }
 
 }  // namespace

@@ -93,6 +93,21 @@ TEST_F(FileTest, FailedAtomicWriteLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(ExitOf(WriteFileAtomically(Path("missing/a"), "new")), Exit::kCannotCreate);
 }
 
+TEST_F(FileTest, AnExceptionLeavesNothing) {
+  const auto fail = [](const Fd&) -> absl::Status { throw std::bad_alloc(); };
+  EXPECT_THROW(CreateFile(Path("a"), fail).IgnoreError(), std::bad_alloc);
+  EXPECT_THROW(
+      ReplaceFile(Path("b"), [&](const std::string& name) { return CreateFile(name, fail); })
+          .IgnoreError(),
+      std::bad_alloc);
+  const auto late = [](const std::string& name) -> absl::Status {
+    RETURN_IF_ERROR(WriteNewFile(name, "whole"));
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(ReplaceFile(Path("c"), late).IgnoreError(), std::bad_alloc);
+  EXPECT_THAT(*ListDirectory(directory_), testing::IsEmpty());
+}
+
 TEST_F(FileTest, AtomicWriteSurvivesALeftover) {
   Make("a.tmp-" + std::to_string(::getpid()), "left by a dead process");
   EXPECT_TRUE(WriteFileAtomically(Path("a"), "new").ok());
