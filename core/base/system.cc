@@ -5,20 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "core/base/control_groups.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kKilobyte = 1024;
-
-// Returns limit - used, at least 0; kUnlimited if the limit is negative (unknown).
-int64_t Remaining(int64_t limit, int64_t used) {
-  return limit < 0 ? kUnlimited : std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
-}
 
 }  // namespace
 
@@ -51,29 +45,14 @@ int64_t SystemNumber(const std::string& path, absl::string_view label) {
   return numbers.empty() ? -1 : numbers[0];
 }
 
-std::vector<std::string> ControlGroups() {
-  const std::string mount = "/sys/fs/cgroup", lines = ReadSystemFile("/proc/self/cgroup");
-  std::string group;
-  for (absl::string_view line : absl::StrSplit(lines, '\n')) {
-    if (absl::ConsumePrefix(&line, "0::") && absl::StartsWith(line, "/")) group = std::string(line);
-  }
-  std::vector<std::string> folders;
-  for (; group.size() > 1; group.resize(group.rfind('/'))) folders.push_back(mount + group);
-  folders.push_back(mount);
-  return folders;
-}
+std::vector<std::string> ControlGroups() { return ControlGroups("", ""); }
 
 int64_t AvailableMemory() {
   rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_AS, &addresses);  // unlimited is negative as int64_t
-  int64_t least = std::min(
-      Remaining(addresses.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
-      Remaining(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0));
-  for (const std::string& group : ControlGroups()) {
-    least = std::min(least, Remaining(SystemNumber(group + "/memory.max"),
-                                SystemNumber(group + "/memory.stat", "anon")));
-  }
-  return least;
+  return std::min({Remaining(addresses.rlim_cur,
+                       SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
+      Remaining(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0), MemoryOfGroups()});
 }
 
 int64_t PeakMemory() {

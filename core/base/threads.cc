@@ -16,28 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/control_groups.h"
 #include "core/base/status.h"
 #include "core/base/system.h"
 
 namespace cloze {
 namespace {
-
-// Returns the least CPU quota of the control groups in cores; 0 when there is none.
-double QuotaCores() {
-  double least = 0;
-  const auto limit = [&](int64_t quota, int64_t period) {
-    const double cores = quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
-    if (cores > 0) least = least > 0 ? std::min(least, cores) : cores;
-  };
-  constexpr char kVersion1[] = "/sys/fs/cgroup/cpu/cpu.cfs_";
-  limit(SystemNumber(absl::StrCat(kVersion1, "quota_us")),
-      SystemNumber(absl::StrCat(kVersion1, "period_us")));
-  for (const std::string& group : ControlGroups()) {
-    const std::vector<int64_t> numbers = SystemNumbers(group + "/cpu.max");
-    if (numbers.size() >= 2) limit(numbers[0], numbers[1]);  // else "max"
-  }
-  return least;
-}
 
 thread_local int t_index = 0;
 thread_local bool t_inside = false;  // runs a task of a loop
@@ -191,7 +175,7 @@ int AvailableCores() {
     }
   }
   if (std::getenv("OMP_NUM_THREADS") != nullptr) cores = std::min(cores, ThePool().openmp);
-  if (const double quota = QuotaCores(); quota > 0)
+  if (const double quota = CoresOfGroups(); quota > 0)
     cores = std::min(cores, static_cast<int>(std::ceil(quota)));
   return std::max(cores, 1);
 }
