@@ -96,7 +96,7 @@ class CorpusReader {
     int64_t words = 0;
     const auto add = [&](size_t begin, size_t end, bool) {
       corpus_.text.push_back(raw_.Of(line.substr(begin, end - begin)));
-      if (++words % kMaxSentence == 0) corpus_.ends.push_back(std::ssize(corpus_.text));
+      if (++words % kMaxSentence == 0) EndSentence();
     };
     if (options_.blanks) {
       for (size_t end = 0, begin;
@@ -107,7 +107,13 @@ class CorpusReader {
     } else {
       pipeline_.pre_tokenizer->Split(line, Place::kStart, add);
     }
-    corpus_.ends.push_back(std::ssize(corpus_.text));
+    EndSentence();
+  }
+
+  // Ends a sentence unless it is empty: blank lines must take no memory.
+  void EndSentence() {
+    const int64_t end = std::ssize(corpus_.text);
+    if (end > (corpus_.ends.empty() ? 0 : corpus_.ends.back())) corpus_.ends.push_back(end);
   }
 
   // Replaces each id of the text by number[id], and removes those with -1 and empty sentences.

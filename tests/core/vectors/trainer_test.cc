@@ -49,6 +49,13 @@ class VectorTrainerTest : public testing::Test {
   const std::string path_ = JoinPath(folder_.path(), "text.txt");
 };
 
+TEST_F(VectorTrainerTest, BlankLinesTakeNoMemory) {
+  const auto corpus = Read("a b\n" + std::string(1'000'000, '\n') + "b a\n", {.min_count = 1});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  EXPECT_THAT(corpus->ends, ElementsAre(2, 4));
+  EXPECT_LT(corpus->ends.capacity(), 100);
+}
+
 // Every combination of method and n-grams.
 std::vector<VectorOptions> Kinds() {
   std::vector<VectorOptions> kinds;
