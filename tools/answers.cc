@@ -1,6 +1,7 @@
 #include "tools/answers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -37,13 +38,66 @@ bool Repeats(const std::string& name) {
   return name == "text" || name == "text_pair" || name == "tokens" || name == "ids";
 }
 
-// Returns the name of a member of an answer beside those of the input.
-std::string NameBeside(const std::vector<std::string>& taken, std::string name) {
-  while (absl::c_linear_search(taken, name)) name.insert(0, "predicted_");
+// True for members of an answer that are parts of the input; others come from the model.
+bool IsPartOfInput(const std::string& name) {
+  return name == "words" || name == "answer" || name == "true_answers";
+}
+
+// Returns the name of a member of an answer beside those of the input. `taken`: a map or a set.
+template <typename Names>
+std::string NameBeside(const Names& taken, std::string name) {
+  while (taken.count(name) > 0) name.insert(0, "predicted_");
   return name;
 }
 
 using Cells = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the length of the JSON value at the start of `text`, which is valid.
+size_t ValueLength(absl::string_view text) {
+  size_t at = 0;
+  for (int depth = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (depth == 0 && at > 0 && absl::StrContains(",:]} \t\r\n", c)) break;
+    if (c == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\';
+    } else {
+      depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    }
+  }
+  return at;
+}
+
+// Returns the content of a JSON string.
+std::string Unquoted(absl::string_view text) {
+  return OrderedJson::parse(text.begin(), text.end()).get<std::string>();
+}
+
+// Returns the names and values of the object in `line`, which is valid JSON, in time that is
+// proportional to its length: strings as their content, null as "", other values as they are
+// written. Of members of equal names the last one counts, at the place of the first.
+Cells MembersOf(absl::string_view line) {
+  Cells members;
+  std::map<std::string, size_t> index;
+  const auto next = [&](size_t length) {
+    line = absl::StripLeadingAsciiWhitespace(line.substr(length));
+  };
+  for (next(line.find('{') + 1); !line.empty() && line[0] == '"';) {
+    size_t length = ValueLength(line);
+    std::string name = Unquoted(line.substr(0, length));
+    next(length);
+    next(1);  // the colon
+    length = ValueLength(line);
+    const absl::string_view value = line.substr(0, length);
+    const auto [found, added] = index.emplace(name, members.size());
+    if (added) members.emplace_back(std::move(name), "");
+    members[found->second].second = value[0] == '"'   ? Unquoted(value)
+                                    : value == "null" ? ""
+                                                      : std::string(value);
+    next(length);
+    next(1);  // the comma or the end
+  }
+  return members;
+}
 
 // Returns the columns of the input.
 Cells InputCells(const Record& record, const std::vector<std::string>& columns) {
@@ -52,16 +106,7 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
     for (size_t i = 0; i < std::min(columns.size(), record.cells.size()); ++i)
       cells.emplace_back(columns[i], record.cells[i]);
   } else if (!record.cells.empty()) {
-    const OrderedJson line = OrderedJson::parse(record.cells[0], nullptr, false);
-    if (!line.is_object()) return cells;
-    std::vector<std::string> names;
-    for (const auto& [name, value] : line.items()) names.push_back(name);
-    std::vector<JsonValue> values;  // with numbers as they are written
-    const bool numbers = ParseJsonLine(record.cells[0], names, &values).ok();
-    for (size_t i = 0; i < names.size(); ++i) {
-      const bool number = numbers && values[i].kind == JsonValue::kNumber;
-      cells.emplace_back(names[i], number ? values[i].text : CellText(line[names[i]]));
-    }
+    return MembersOf(record.cells[0]);
   } else if (!record.wrong.ok()) {
     return cells;
   } else if (record.kind == Record::Kind::kIds) {
@@ -74,6 +119,7 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
 }
 
 // Returns the columns of an answer: lists become words between blanks, labels between separators.
+// Control characters of the model are escaped.
 Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
   Cells cells;
   for (const auto& [name, value] : answer.items()) {
@@ -83,14 +129,15 @@ Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
     if (name == "words") {
       cells.emplace_back("words", Joined(value, " ", "text"));
       if (value.empty() || value.front().is_object())
-        cells.emplace_back("tags", Joined(value, " ", "label"));
+        cells.emplace_back("tags", QuotePath(Joined(value, " ", "label")));
     } else if (name == "scores") {
       for (const auto& [label, score] : value.items())
-        cells.emplace_back("score_" + label, CellText(score));
-    } else if (IsList(name)) {
-      cells.emplace_back(name, Joined(value, absl::EndsWith(name, "tags") ? " " : separator));
+        cells.emplace_back("score_" + QuotePath(label), CellText(score));
     } else {
-      cells.emplace_back(name, CellText(value));
+      std::string cell = IsList(name)
+                             ? Joined(value, absl::EndsWith(name, "tags") ? " " : separator)
+                             : CellText(value);
+      cells.emplace_back(name, IsPartOfInput(name) ? std::move(cell) : QuotePath(cell));
     }
   }
   return cells;
@@ -123,7 +170,7 @@ std::string JsonWithId(const Record& record, const OrderedJson& answer) {
 absl::Status AnswerWriter::Write(
     const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
   const bool wrong = answer.contains("error");
-  if (format_ == "table" && !wrong) return writer_->WriteText(TokenTables(answer, StyleOf(1)));
+  if (format_ == "table" && !wrong) return writer_->WriteTables(TokenTables(answer, StyleOf(1)));
   if (format_.empty() || format_ == "table") {
     OrderedJson line = OrderedJson::object();
     if (wrong && record.line > 0) line["line"] = record.line;
@@ -131,26 +178,36 @@ absl::Status AnswerWriter::Write(
     return writer_->Write(JsonWithId(record, line));
   }
   if (format_ == "jsonl") return WriteJson(record, columns, answer);
-  const Cells input = InputCells(record, columns);
+  Cells input = InputCells(record, columns);
   if (!wrong) return WriteCells(input, AnswerCells(answer, separator_), "");
-  if (header_) return WriteCells(input, {}, answer["error"].get<std::string>());
-  waiting_.emplace_back(input, answer["error"].get<std::string>());
-  return absl::OkStatus();
+  std::string error = answer["error"].get<std::string>();
+  if (!header_ && columns.empty()) return Wait(std::move(input), std::move(error));
+  if (!header_) RETURN_IF_ERROR(Finish(columns));
+  return WriteCells(input, {}, error);
+}
+
+absl::Status AnswerWriter::Wait(Cells input, std::string error) {
+  constexpr size_t kMostRows = 10'000, kMostBytes = 8 << 20;
+  waiting_bytes_ += error.size();
+  for (const auto& [name, value] : input) waiting_bytes_ += name.size() + value.size();
+  waiting_.emplace_back(std::move(input), std::move(error));
+  const bool full = waiting_.size() > kMostRows || waiting_bytes_ > kMostBytes;
+  return full ? Finish() : absl::OkStatus();
 }
 
 absl::Status AnswerWriter::WriteJson(
     const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
-  std::vector<std::string> names, members;
+  std::set<std::string> names;
+  std::vector<std::string> members;
   const auto add = [&](const std::string& name, const std::string& value) {
     members.push_back(absl::StrCat(JsonString(name), ": ", value));
-    names.push_back(name);
+    names.insert(name);
   };
   absl::string_view line;  // without its braces
   if (columns.empty() && !record.cells.empty()) {
     line = absl::StripAsciiWhitespace(record.cells[0]);
     line = absl::StripAsciiWhitespace(line.substr(1, line.size() - 2));
-    const OrderedJson object = OrderedJson::parse(record.cells[0], nullptr, false);
-    for (const auto& [name, value] : object.items()) names.push_back(name);
+    for (auto& [name, value] : MembersOf(record.cells[0])) names.insert(std::move(name));
   } else if (columns.empty() && record.wrong.ok() && record.kind == Record::Kind::kIds) {
     add("ids", ToJsonLine(record.ids));
   } else {
@@ -160,10 +217,10 @@ absl::Status AnswerWriter::WriteJson(
     if (names.empty() && !record.id.empty()) add("id", record.id);
     if (record.line > 0) add(NameBeside(names, "line"), absl::StrCat(record.line));
   }
-  for (const std::string& name : names)
-    if (answer.contains(name) && !absl::c_linear_search(input_, name)) input_.push_back(name);
-  std::vector<std::string> taken = names;
-  taken.insert(taken.end(), input_.begin(), input_.end());
+  for (const auto& [name, value] : answer.items())
+    if (names.count(name) > 0) shared_.insert(name);
+  std::set<std::string> taken = std::move(names);
+  taken.insert(shared_.begin(), shared_.end());
   for (const auto& [name, value] : answer.items()) {
     if (Repeats(name)) continue;
     add(NameBeside(taken, name), ToJsonLine(value));
@@ -174,11 +231,15 @@ absl::Status AnswerWriter::WriteJson(
 }
 
 absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) {
-  for (const auto& [name, value] : input) input_.push_back(name);
-  for (const auto& [name, value] : answer) answer_.push_back(name);
-  std::vector<std::string> names = input_;
-  for (const std::string& name : answer_) names.push_back(NameBeside(input_, name));
-  if (errors_) names.push_back(NameBeside(input_, "error"));
+  for (const auto& [cells, columns] : {std::pair(&input, &input_), std::pair(&answer, &answer_)}) {
+    for (const auto& [name, value] : *cells) {
+      columns->index.emplace(name, columns->names.size());
+      columns->names.push_back(name);
+    }
+  }
+  std::vector<std::string> names = input_.names;
+  for (const std::string& name : answer_.names) names.push_back(NameBeside(input_.index, name));
+  if (errors_) names.push_back(NameBeside(input_.index, "error"));
   header_ = true;
   if (format_ == "tsv") RETURN_IF_ERROR(CheckTsv(names));
   RETURN_IF_ERROR(WriteRow(names));
@@ -190,21 +251,23 @@ absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) 
 absl::Status AnswerWriter::WriteCells(
     const Cells& input, const Cells& answer, const std::string& error) {
   if (!header_) RETURN_IF_ERROR(WriteHeader(input, answer));
-  std::vector<std::string> row(input_.size() + answer_.size());
-  const auto fill = [&](const Cells& cells, const std::vector<std::string>& names, size_t first) {
+  const size_t inputs = input_.names.size();
+  std::vector<std::string> row(inputs + answer_.names.size());
+  const auto fill = [&](const Cells& cells, const Columns& columns, size_t first) {
     for (size_t i = 0; i < cells.size(); ++i) {
+      const std::vector<std::string>& names = columns.names;
       const bool same = i < names.size() && names[i] == cells[i].first;
-      const size_t at = same ? i : absl::c_find(names, cells[i].first) - names.begin();
-      if (at == names.size()) {
+      const auto found = same ? columns.index.end() : columns.index.find(cells[i].first);
+      if (!same && found == columns.index.end()) {
         return Error(Exit::kData, "member \"", Quote(cells[i].first),
             "\": not in the first line, so it has no column (JSON lines keep it: --format jsonl)");
       }
-      row[first + at] = cells[i].second;
+      row[first + (same ? i : found->second)] = cells[i].second;
     }
     return absl::OkStatus();
   };
   absl::Status filled = fill(input, input_, 0);
-  filled.Update(fill(answer, answer_, input_.size()));
+  filled.Update(fill(answer, answer_, inputs));
   if (format_ == "tsv") filled.Update(CheckTsv(row));
   if (!errors_) RETURN_IF_ERROR(filled);
   for (std::string& cell : row)
@@ -229,7 +292,8 @@ absl::Status AnswerWriter::Finish(const std::vector<std::string>& columns) {
   if (header_ || !table || (columns.empty() && waiting_.empty())) return absl::OkStatus();
   Cells input;
   for (const std::string& name : columns) input.emplace_back(name, "");
-  return WriteHeader(columns.empty() ? Cells(waiting_.front().first) : input, {});
+  if (columns.empty()) input = waiting_.front().first;
+  return WriteHeader(input, AnswerCells(empty_, separator_));
 }
 
 }  // namespace cloze

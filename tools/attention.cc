@@ -18,6 +18,7 @@ struct AttentionOptions {
 };
 
 absl::Status DrawAttention(AttentionOptions options) {
+  RETURN_IF_ERROR(CheckExtension(options.out, {"html", "htm"}));
   if (options.out != "-") RETURN_IF_ERROR(CheckOutput(options.out, options.force));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   if (session->has_adapters_beside())
@@ -53,7 +54,7 @@ absl::Status DrawAttention(AttentionOptions options) {
     std::fputs(note.c_str(), stderr);
   }
   if (options.out == "-") return absl::OkStatus();
-  std::fprintf(stderr, "%s: %s x %s, %s; open it in a browser\n", options.out.c_str(),
+  std::fprintf(stderr, "%s: %s x %s, %s; open it in a browser\n", QuotePath(options.out).c_str(),
       Counted(maps.probs.size(), "layer").c_str(), Counted(maps.heads, "head").c_str(),
       Counted(maps.tokens.size(), "token").c_str());
   return absl::OkStatus();

@@ -20,42 +20,79 @@ struct EncodeOptions {
   bool all_layers = false, normalize = false;
   std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
   int64_t failed = 0;                      // wrong lines so far, with --on-error line
+  int64_t empty = 0;                       // texts so far
 };
 
-// Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error and a
-// row of zeros.
+// Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error, for
+// that and for one without a token a row of zeros.
 using Layer =
     std::function<absl::Status(const Record&, const absl::Status& wrong, int64_t, int, ConstMat)>;
 
-// Calls f for each layer, or the last layer, of each record, in order. queries: of the records
-// without a failure. `number` is that of the first record.
-absl::Status PassHidden(Session& session, absl::Span<const Record> records,
-    absl::Span<const absl::Status> failures, const std::vector<Query>& queries, bool all_layers,
-    int64_t number, const Layer& f) {
+// Records, and those of them that have a sequence.
+struct EncodeBatch {
+  absl::Span<const Record> records;
+  EncodedRecords encoded;
+  std::vector<Query> queries;
+  std::vector<bool> encodes;  // of each record: it has a query
+};
+
+// Calls f for each layer, or the last layer, of each record, in order. `number` is that of the
+// first record.
+absl::Status PassHidden(
+    Session& session, const EncodeBatch& batch, bool all_layers, int64_t number, const Layer& f) {
   const std::vector<float> zeros(session.config().hidden);
   absl::Status status;
   size_t next = 0;  // record
-  const auto pass_wrong = [&] {
-    for (; next < failures.size() && !failures[next].ok(); ++next) {
+  const auto pass_others = [&] {
+    for (; next < batch.encodes.size() && !batch.encodes[next]; ++next) {
       if (status.ok()) {
-        status =
-            f(records[next], failures[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
+        status = f(batch.records[next], batch.encoded.failures[next], number + next, 0,
+            View(zeros.data(), 1, zeros.size()));
       }
     }
   };
   if (all_layers) {
-    RETURN_IF_ERROR(session.Hidden(queries, false, [&](int64_t i, int layer, ConstMat hidden) {
-      if (status.ok()) status = f(records[i], {}, number + i, layer, hidden);
-    }));
+    RETURN_IF_ERROR(
+        session.Hidden(batch.queries, false, [&](int64_t i, int layer, ConstMat hidden) {
+          if (status.ok()) status = f(batch.records[i], {}, number + i, layer, hidden);
+        }));
     return status;
   }
-  RETURN_IF_ERROR(session.Hidden(queries, true, [&](int64_t, int layer, ConstMat hidden) {
-    pass_wrong();
-    if (status.ok()) status = f(records[next], {}, number + next, layer, hidden);
+  RETURN_IF_ERROR(session.Hidden(batch.queries, true, [&](int64_t, int layer, ConstMat hidden) {
+    pass_others();
+    if (status.ok()) status = f(batch.records[next], {}, number + next, layer, hidden);
     ++next;
   }));
-  pass_wrong();
+  pass_others();
   return status;
+}
+
+// Encodes records up to the first wrong one, or all with --on-error line, which reports those.
+EncodeBatch Encoded(absl::Span<const Record> records, const ModelInput& input,
+    EncodeOptions& options, Session& session, CutCounts* cut) {
+  EncodeBatch batch;
+  batch.records = records;
+  std::vector<bool> encodes(records.size());
+  const auto encode = [&](size_t i, int adapter) -> absl::Status {
+    const bool empty = IsEmpty(records[i]);
+    options.empty += empty;
+    if (empty && records[i].kind == Record::Kind::kIds && !options.all_layers)
+      return absl::OkStatus();
+    ASSIGN_OR_RETURN(
+        Example example, EncodeRecord(Prepared(records[i], options.vectors), input, cut));
+    encodes[i] = !example.ids.empty() || options.all_layers;
+    if (encodes[i]) batch.queries.push_back({std::move(example), adapter});
+    return absl::OkStatus();
+  };
+  const InputOptions& from = options.infer.input;
+  batch.encoded = EncodeRecords(session, records, QuoteInput(from.path), from.skip_bad, encode);
+  for (const absl::Status& failure : batch.encoded.failures) {
+    options.failed += !failure.ok();
+    if (!failure.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(failure.message()).c_str());
+  }
+  encodes.resize(batch.encoded.failures.size());
+  batch.encodes = std::move(encodes);
+  return batch;
 }
 
 // Calls f for all records. A wrong one ends the command, or with --on-error line is reported and
@@ -68,26 +105,13 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
   int64_t number = 0;
   RETURN_IF_ERROR(
       ForEachBatch(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
-        std::vector<Query> queries;
-        const auto encode = [&](size_t i, int adapter) -> absl::Status {
-          ASSIGN_OR_RETURN(
-              Example example, EncodeRecord(Prepared(records[i], options.vectors), input, &cut));
-          queries.push_back({std::move(example), adapter});
-          return absl::OkStatus();
-        };
-        const EncodedRecords encoded = EncodeRecords(session, records,
-            QuoteInput(options.infer.input.path), options.infer.input.skip_bad, encode);
-        for (const absl::Status& failure : encoded.failures) {
-          options.failed += !failure.ok();
-          if (!failure.ok())
-            std::fprintf(stderr, "cloze: %s\n", std::string(failure.message()).c_str());
-        }
-        RETURN_IF_ERROR(
-            PassHidden(session, records, encoded.failures, queries, options.all_layers, number, f));
+        const EncodeBatch batch = Encoded(records, input, options, session, &cut);
+        RETURN_IF_ERROR(PassHidden(session, batch, options.all_layers, number, f));
         number += std::ssize(records);
-        return encoded.end;
+        return batch.encoded.end;
       }));
   ReportCut(cut);
+  ReportEmpty(options.empty, "whose vector is that of no words");
   return absl::OkStatus();
 }
 
@@ -131,44 +155,64 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   return out.Finish(metadata);
 }
 
-// NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json.
-absl::Status WriteNpy(EncodeOptions& options, Session& session) {
+// Writes the matrix of a .npy file, and the id of each row to *ids.
+absl::Status WriteNpyRows(EncodeOptions& options, Session& session, const std::string& path,
+    const Fd& fd, std::vector<std::string>* ids) {
   constexpr size_t kHeader = 128;
+  const std::string blank(kHeader, ' ');
+  RETURN_IF_ERROR(WriteAll(fd, path, blank.data(), kHeader));
+  RETURN_IF_ERROR(ForEachHidden(options, session,
+      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
+        ids->push_back(record.id.empty() ? "null" : record.id);
+        const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
+        return WriteAll(fd, path, v.data(), static_cast<int64_t>(v.size() * sizeof(float)));
+      }));
+  std::string header = absl::StrCat(absl::string_view("\x93NUMPY\x01\x00\x76\x00", 10),
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (", ids->size(), ", ",
+      session.config().hidden, "), }");
+  header.resize(kHeader - 1, ' ');
+  header += '\n';
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", path);
+  return WriteAll(fd, path, header.data(), kHeader);
+}
+
+// NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json. The ids get their name
+// first, when no matrix has it: none is ever without its ids or beside those of another.
+absl::Status WriteNpy(EncodeOptions& options, Session& session) {
   const std::string& out = options.infer.out;
   const std::string list_of_ids = out + ".ids.json";
   RETURN_IF_ERROR(CheckOutput(list_of_ids, options.infer.force));
-  std::vector<std::string> ids;
-  const auto create = [&](const std::string& temporary) {
-    return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
-      const std::string blank(kHeader, ' ');
-      RETURN_IF_ERROR(WriteAll(fd, out, blank.data(), kHeader));
-      RETURN_IF_ERROR(ForEachHidden(options, session,
-          [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
-            ids.push_back(record.id.empty() ? "null" : record.id);
-            const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
-            return WriteAll(fd, out, v.data(), static_cast<int64_t>(v.size() * sizeof(float)));
-          }));
-      std::string header = absl::StrCat(absl::string_view("\x93NUMPY\x01\x00\x76\x00", 10),
-          "{'descr': '<f4', 'fortran_order': False, 'shape': (", ids.size(), ", ",
-          session.config().hidden, "), }");
-      header.resize(kHeader - 1, ' ');
-      header += '\n';
-      if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", out);
-      RETURN_IF_ERROR(WriteAll(fd, out, header.data(), kHeader));
-      ::unlink(list_of_ids.c_str());  // no matrix is ever beside the ids of another
+  std::string list;
+  bool named = false;
+  const auto create = [&](const std::string& temporary) -> absl::Status {
+    std::vector<std::string> ids;
+    RETURN_IF_ERROR(CreateFile(
+        temporary, [&](const Fd& fd) { return WriteNpyRows(options, session, out, fd, &ids); }));
+    list = IdList(ids);
+    if (list.empty()) {
+      if (PathExists(list_of_ids)) ::unlink(out.c_str()), ::unlink(list_of_ids.c_str());
       return absl::OkStatus();
-    });
+    }
+    const auto write = [&](const std::string& name) -> absl::Status {
+      RETURN_IF_ERROR(WriteNewFile(name, list + "\n"));
+      named = options.infer.force;
+      if (named) ::unlink(out.c_str());
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(ReplaceFile(list_of_ids, write, options.infer.force));
+    named = true;
+    return absl::OkStatus();
   };
-  RETURN_IF_ERROR(ReplaceFile(out, create, options.infer.force));
-  const std::string list = IdList(ids);
-  return list.empty() ? absl::OkStatus() : WriteFileAtomically(list_of_ids, list + "\n");
+  absl::Status status = ReplaceFile(out, create, options.infer.force);
+  if (!status.ok() && named) ::unlink(list_of_ids.c_str());
+  return status;
 }
 
 // JSON lines on standard output.
 absl::Status PrintVectors(EncodeOptions& options, Session& session) {
   LineWriter writer;
   return ForEachHidden(options, session,
-      [&](const Record& record, const absl::Status& wrong, int64_t number, int, ConstMat hidden) {
+      [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
         if (!wrong.ok()) {
           const OrderedJson answer = {
               {"line", record.line}, {"error", std::string(wrong.message())}};
@@ -178,9 +222,8 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
         OrderedJson vector = OrderedJson::array();
         for (const float x : Pooled(hidden, options.pool, options.normalize))
           vector.push_back(Decimal(x));
-        RETURN_IF_ERROR(writer.Write(
-            absl::StrCat("{\"id\": ", record.id.empty() ? absl::StrCat(number) : record.id,
-                ", \"vector\": ", ToJsonLine(vector), "}")));
+        RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"id\": ",
+            record.id.empty() ? "null" : record.id, ", \"vector\": ", ToJsonLine(vector), "}")));
         return writer.Flush();
       });
 }
@@ -210,9 +253,7 @@ absl::Status Encode(EncodeOptions options) {
   if (options.all_layers && options.infer.on_error == "line")
     return UsageError("--on-error line: not with --all-layers");
   if (out.empty()) return UsageError("--out: expected a file, or -");
-  if (!FormatByExtension(out).empty())
-    return UsageError(
-        "--out: expected a name that ends in .npy or .safetensors, or - for JSON lines");
+  RETURN_IF_ERROR(CheckExtension(out, {"npy", "safetensors"}, ", or - for JSON lines"));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   InputOptions& input = options.infer.input;
   if (!input.text_field.empty() && input.text_pair_field.empty())
@@ -237,7 +278,7 @@ void AddEncode(Command& app) {
     AddInferOptions(command, &options.infer);
     command.Add("--out", &options.infer.out,
         "File to write. NAME.npy: a matrix for NumPy, with NAME.npy.ids.json if the input has ids. "
-        "-: JSON lines on standard output. Any other name, but not that of a table or text: "
+        "-: JSON lines on standard output. NAME.safetensors or a name without extension: "
         "safetensors.",
         {.required = true});
     command.Add("--pool", &options.pool,
@@ -257,8 +298,8 @@ void AddEncode(Command& app) {
         "\"error\"); not with --all-layers");
   };
   app.AddCommand<EncodeOptions>("encode",
-      "Write embeddings of texts: one vector per text or one per token. Texts are lines that are "
-      "not blank, or rows of a table.",
+      "Write embeddings of texts: one vector per text or one per token. Texts are lines "
+      "or rows of a table.",
       "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"
       "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",
       declare, Encode);

@@ -53,7 +53,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
   const absl::Status written =
       WriteOutput(options.predictions, options.force, [&](LineWriter& writer) -> absl::Status {
         AnswerWriter answers(
-            *format, false, &writer, spec.sequence_classification().label_separator());
+            *format, false, &writer, {}, spec.sequence_classification().label_separator());
         const Decoder decoder = task.NewDecoder(model, how.decode);
         ASSIGN_OR_RETURN(
             PredictionRows rows, PredictionRows::Open(task, spec.validation(), decoder, &answers));
@@ -81,7 +81,7 @@ absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricRes
     return absl::OkStatus();
   }
   const std::string text = ResultTables(json, StyleOf(beside ? 2 : 1));
-  if (!beside) return WriteStdout(text);
+  if (!beside) return WriteTables(text);
   std::fputs(text.c_str(), stderr);
   return absl::OkStatus();
 }

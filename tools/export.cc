@@ -128,6 +128,7 @@ absl::StatusOr<OrderedJson> CheckReport(const ExportOptions& options, const std:
 }
 
 absl::Status Export(ExportOptions options) {
+  RETURN_IF_ERROR(CheckFolderName(options.out));
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();

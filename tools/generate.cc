@@ -150,6 +150,9 @@ absl::Status Generate(GenerateCommandOptions options) {
     return UsageError(absl::StrCat("--out ", Quote(options.infer.out), ": expected ",
         format == "jsonl" ? "--output-format jsonl with this name"
                           : "another name (generate does not write tables)"));
+  RETURN_IF_ERROR(CheckExtension(options.infer.out, options.output == "jsonl"
+                                                        ? std::vector<std::string>{"jsonl", "json"}
+                                                        : std::vector<std::string>{"txt", "ids"}));
   if (!options.prompts.empty() &&
       (options.infer.input.path != "-" || !options.infer.input.format.empty()))
     return Error(Exit::kUsage, "--input and --input-format are not for prompts as arguments");

@@ -21,6 +21,7 @@ constexpr size_t kMostAdapters = 32;  // for which records are read at once
 absl::Status ReportProblems(
     const Predictor& predictor, const std::string& source, int64_t unplaced = 0) {
   ReportCut(predictor.cut());
+  ReportEmpty(predictor.empty(), "whose answer is empty");
   return InvalidLines(source, predictor.failed() + unplaced, kSeeErrors);
 }
 
@@ -40,8 +41,10 @@ std::string Stripped(const std::string& text, bool lowercase) {
   return out;
 }
 
-AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
-  return AnswerWriter(options.format, options.on_error == "line", writer, options.label_separator);
+AnswerWriter WriterOf(const InferOptions& options, Predictor& predictor, LineWriter* writer) {
+  const bool table = options.format == "csv" || options.format == "tsv";
+  return AnswerWriter(options.format, options.on_error == "line", writer,
+      table ? predictor.EmptyAnswer() : OrderedJson(), options.label_separator);
 }
 
 }  // namespace
@@ -70,7 +73,8 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
 
 void AddInputOptions(Command& command, InputOptions* options) {
   command.Add(
-      "input", &options->path, "File to read; - is standard input. Blank lines are skipped.");
+      "input", &options->path, "File to read; - is standard input. Blank lines are empty texts.");
+  options->blanks = true;
   AddInputFormat(command, options);
   command.Add("--pairs", &options->pairs, "Each line of text holds two texts, separated by a tab.");
   AddFieldOptions(command, options);
@@ -160,6 +164,11 @@ Int8 Int8Of(const InferOptions& options) {
   return options.compute == "int8"   ? Int8::kAlways
          : options.compute == "auto" ? Int8::kIfQuantized
                                      : Int8::kNever;
+}
+
+absl::Status CheckAnswersName(const InferOptions& options) {
+  if (!options.format.empty()) return absl::OkStatus();
+  return CheckExtension(options.out, {"csv", "tsv", "jsonl", "json"}, ", or --format");
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
@@ -265,14 +274,16 @@ Predictor::Options PredictorOptions(
   return {.command = command,
       .source = QuoteInput(options.input.path),
       .decode = decode,
-      .keep_going = options.on_error == "line"};
+      .keep_going = options.on_error == "line",
+      .empty = options.input.blanks};
 }
 
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
+  RETURN_IF_ERROR(CheckAnswersName(options));
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   int64_t unplaced = 0;
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers = WriterOf(options, &writer);
+    AnswerWriter answers = WriterOf(options, predictor, &writer);
     RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
@@ -289,7 +300,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
 absl::Status AnswerRecords(
     Predictor& predictor, const InferOptions& options, absl::Span<const Record> records) {
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
-    AnswerWriter answers = WriterOf(options, &writer);
+    AnswerWriter answers = WriterOf(options, predictor, &writer);
     return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
       return answers.Write(record, {}, answer);
     });

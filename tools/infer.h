@@ -63,6 +63,10 @@ Int8 Int8Of(const InferOptions& options);
 // Returns the type of activations that --compute names, except for int8.
 DType ComputeOf(const InferOptions& options);
 
+// Returns kUsage if the name of --out does not fit the answers: csv, tsv, JSON lines; any name if
+// --format says the format.
+absl::Status CheckAnswersName(const InferOptions& options);
+
 // Opens the model and completes the input options: the vocabulary size, and the fields of tables as
 // in the spec of the model's run. If neither an option nor the file name gives the input format, it
 // becomes the format of the output.

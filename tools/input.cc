@@ -163,6 +163,7 @@ absl::Status InputReader::CheckPlainText(const std::string& line) const {
 }
 
 absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record* record) {
+  const bool blanks = options_.blanks && options_.format != "jsonl";
   do {
     if (!wait) {
       ASSIGN_OR_RETURN(const bool ready, lines_->Ready());
@@ -177,7 +178,7 @@ absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record*
     if (!options_.skip_bad) return record->wrong;
     while (lines_->continued()) RETURN_IF_ERROR(lines_->Next(line).status());
     return true;
-  } while (line->find_first_not_of(" \t\r\v\f") == std::string::npos);
+  } while (!blanks && line->find_first_not_of(" \t\r\v\f") == std::string::npos);
   return true;
 }
 
@@ -219,7 +220,7 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
   ASSIGN_OR_RETURN(const bool more, NextObjectOrLine(wait, &line, record));
   if (!more) return false;
   if (!record->wrong.ok()) return true;
-  if (std::exchange(guessed_, false)) RETURN_IF_ERROR(CheckPlainText(line));
+  if (!line.empty() && std::exchange(guessed_, false)) RETURN_IF_ERROR(CheckPlainText(line));
   absl::Status status = Annotate(ParseInputLine(std::move(line), options_, record),
       QuotePath(lines_->path()), ":", record->line);
   if (!status.ok() && !options_.skip_bad) return status;

@@ -17,7 +17,7 @@ namespace cloze {
 
 struct InputOptions {
   std::string path = "-";  // "-": standard input
-  // Of the lines; blank ones are skipped.
+  // Of the lines; blank ones are skipped unless `blanks` is set.
   //   text: the line is the text; with `pairs`, text TAB second text
   //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
   //     "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
@@ -26,6 +26,7 @@ struct InputOptions {
   // Empty: by the extension of the path; text for standard input and other names.
   std::string format = {};
   bool pairs = false;      // text: each line is a pair
+  bool blanks = false;     // text, ids, fasttext: a blank line is an empty record
   int64_t records = 256;   // most records of a batch
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
   // Names of the columns or members, as the user gave them; the ones given must be there.
@@ -73,7 +74,8 @@ class InputReader {
   // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, Record* record);
   absl::StatusOr<bool> NextRow(Record* record);
-  // Reads a line that is not blank. A line that is too long sets record->wrong.
+  // Reads a line that is not blank, or any with options_.blanks. A line that is too long sets
+  // record->wrong.
   absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
   // Reads a line as NextLine or, from a jsonl file, an object; waits inside an array.
   absl::StatusOr<bool> NextObjectOrLine(bool wait, std::string* line, Record* record);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -97,7 +99,8 @@ class Renamed {
 
 absl::Status ParseInputLine(std::string line, const InputOptions& options, Record* record) {
   const bool ids = options.format == "ids";
-  if (options.format == "jsonl" || (ids && line[line.find_first_not_of(" \t")] == '{')) {
+  if (options.format == "jsonl" ||
+      (ids && absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "{"))) {
     const absl::Status parsed = ParseInputJson(line, record, options);
     if (options.keep && (parsed.ok() || Json::parse(line, nullptr, false).is_object()))
       record->cells = {std::move(line)};
@@ -112,6 +115,8 @@ absl::Status ParseInputLine(std::string line, const InputOptions& options, Recor
     record->kind = Record::Kind::kPair;
     record->text = line.substr(0, tab);
     record->text_pair = line.substr(tab + 1);
+  } else if (absl::StripAsciiWhitespace(line).empty()) {
+    record->kind = Record::Kind::kPair;
   } else {
     return Error(Exit::kData, "no tab: expected two texts with a tab between them");
   }

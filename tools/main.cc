@@ -38,13 +38,16 @@ absl::Status CheckStack() {
       " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
 }
 
-// Turns exceptions of the standard library and of oneDNN into a status.
-absl::Status RunCaught(const Run& run) {
+// Turns exceptions of the standard library and of oneDNN into a status. `trains`: the command has
+// the settings of a run.
+absl::Status RunCaught(const Run& run, bool trains) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
-    return Error(Exit::kLimit,
-        "out of memory (try a smaller model, a smaller batch.micro_tokens or shorter texts)");
+    return Error(Exit::kLimit, "out of memory (try ",
+        trains ? "a smaller model, a smaller batch.micro_tokens or shorter texts"
+               : "less or shorter text at once; check ulimit -v and the limits of the cgroup",
+        ")");
   } catch (const nlohmann::json::exception& error) {
     return Error(
         Exit::kData, "a JSON file has a value of an unexpected type: ", Quote(error.what()));
@@ -94,7 +97,8 @@ absl::Status RunLine(const std::vector<std::string>& words) {
   ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words));
   absl::Status status = CheckStack();
   SetThreads(line.threads);
-  if (status.ok()) status = RunCaught(line.run);
+  const std::string command = CommandOf(words);
+  if (status.ok()) status = RunCaught(line.run, command == "pretrain" || command == "finetune");
   return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
 }
 

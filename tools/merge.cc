@@ -17,6 +17,7 @@ struct MergeOptions {
 };
 
 absl::Status Merge(const MergeOptions& options) {
+  RETURN_IF_ERROR(CheckFolderName(options.out));
   ASSIGN_OR_RETURN(const std::string base, BaseFolder(options.adapter, options.model));
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
   const bool own = PathExists(JoinPath(options.adapter, "modules.json"));

@@ -110,7 +110,7 @@ class Embeddings {
 // Writes a table on a terminal, else a line of JSON.
 absl::Status Print(const NeighborsOptions& options, const OrderedJson& answer, LineWriter& writer) {
   if (options.json || ::isatty(1) != 1) return writer.Write(ToJsonLine(answer));
-  return writer.WriteText(TokenTables(answer, StyleOf(1)));
+  return writer.WriteTables(TokenTables(answer, StyleOf(1)));
 }
 
 absl::Status Neighbors(const NeighborsOptions& options) {

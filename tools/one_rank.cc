@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "core/base/screen.h"
 #include "tools/ranks.h"
 
 namespace cloze {
@@ -7,7 +8,7 @@ namespace cloze {
 Ranks& ProgramRanks() { return OneRank(); }
 
 int LeaveRanks(const absl::Status& status) {
-  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  if (!status.ok()) std::fprintf(stderr, "%s\n", ForTerminal(status.message()).c_str());
   return static_cast<int>(ExitOf(status));
 }
 

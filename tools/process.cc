@@ -1,17 +1,28 @@
 #include "tools/process.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/file.h"
+#include "core/base/screen.h"
 #include "core/base/system.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {
@@ -41,13 +52,51 @@ void OnSignal(int signal) {
   errno = error;
 }
 
+constexpr absl::string_view kTemporary = "cloze.tmp-";
+
+// Returns the extension of a file's name in lower case, without the dot; "" if there is none.
+std::string ExtensionOf(const std::string& path) {
+  const std::string name = BaseName(path);
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0 ? "" : absl::AsciiStrToLower(name.substr(dot + 1));
+}
+
+bool IsTemporaryFolder(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, kTemporary)) return false;
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '-');
+  return parts.size() == 2 && !parts[0].empty() && parts[1].size() == 8 &&
+         absl::c_all_of(parts[0], absl::ascii_isdigit) &&
+         absl::c_all_of(parts[1], absl::ascii_isxdigit);
+}
+
+// Opens a folder of this user. Follows no link, which somebody else may have put there.
+Fd OpenOwnFolder(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  return fd.ok() && ::fstat(fd.get(), &info) == 0 && info.st_uid == ::geteuid() ? std::move(fd)
+                                                                                : Fd();
+}
+
+// Removes the temporary folders in `base` that no process has locked.
+void RemoveTemporaryFolders(const std::string& base) {
+  const auto names = ListDirectory(base);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!IsTemporaryFolder(name)) continue;
+    const Fd fd = OpenOwnFolder(JoinPath(base, name));
+    if (!fd.ok() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    std::error_code ignored;
+    std::filesystem::remove_all(JoinPath(base, name), ignored);
+  }
+}
+
 }  // namespace
 
-absl::Status WriteStdout(absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+absl::Status WriteTables(absl::string_view tables) {
+  while (!tables.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, tables.data(), tables.size());
     if (n >= 0) {
-      text.remove_prefix(n);
+      tables.remove_prefix(n);
     } else if (errno != EINTR) {
       absl::Status status =
           Error(Exit::kIo, "standard output: cannot write: ", std::strerror(errno));
@@ -58,6 +107,10 @@ absl::Status WriteStdout(absl::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status WriteStdout(absl::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? WriteTables(ForTerminal(text)) : WriteTables(text);
+}
+
 bool IsReaderGone(const absl::Status& status) { return status.GetPayload(kReaderGone).has_value(); }
 
 absl::Status LineWriter::WriteText(absl::string_view lines) {
@@ -65,11 +118,36 @@ absl::Status LineWriter::WriteText(absl::string_view lines) {
   return buffer_.size() < kFlushBytes ? absl::OkStatus() : Flush();
 }
 
+absl::Status LineWriter::WriteTables(absl::string_view tables) {
+  RETURN_IF_ERROR(Flush());
+  return file_ == nullptr ? cloze::WriteTables(tables)
+                          : WriteAll(*file_, path_, tables.data(), tables.size());
+}
+
 absl::Status LineWriter::Flush() {
   absl::Status status = file_ == nullptr ? WriteStdout(buffer_)
                                          : WriteAll(*file_, path_, buffer_.data(), buffer_.size());
   buffer_.clear();
   return status;
+}
+
+absl::Status CheckExtension(
+    const std::string& out, const std::vector<std::string>& known, absl::string_view hint) {
+  const std::string extension = ExtensionOf(out);
+  if (extension.empty() || out == "-" || absl::c_linear_search(known, extension))
+    return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const std::string& name : known) names.push_back("." + name);
+  return Error(Exit::kUsage, "--out ", QuotePath(out), ": expected a name that ends in ",
+      ListOr(names), hint);
+}
+
+absl::Status CheckFolderName(const std::string& out) {
+  static const auto* kFiles = new std::set<std::string>{
+      "bin", "csv", "html", "json", "jsonl", "npy", "onnx", "safetensors", "tsv", "txt", "vec"};
+  if (kFiles->count(ExtensionOf(out)) == 0) return absl::OkStatus();
+  return Error(
+      Exit::kUsage, "--out ", QuotePath(out), ": is the name of a file: expected that of a folder");
 }
 
 absl::Status CheckOutput(const std::string& out, bool force) {
@@ -127,11 +205,26 @@ absl::Status CheckSignals() {
 }
 
 absl::StatusOr<TemporaryFolder> TemporaryFolder::Create() {
-  const char* base = std::getenv("TMPDIR");
-  TemporaryFolder folder;
-  folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
-  if (::mkdtemp(folder.path_.data()) != nullptr) return folder;
-  return Error(Exit::kCannotCreate, QuotePath(folder.path_), ": cannot create a temporary folder");
+  constexpr int kTries = 100;
+  const char* variable = std::getenv("TMPDIR");
+  const std::string base = variable != nullptr && *variable != '\0' ? variable : P_tmpdir;
+  RemoveTemporaryFolders(base);
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  for (int i = 0; i < kTries; ++i) {
+    TemporaryFolder folder;
+    const auto number = absl::Hex(static_cast<uint32_t>(now + i), absl::kZeroPad8);
+    const std::string path = JoinPath(base, absl::StrCat(kTemporary, ::getpid(), "-", number));
+    if (::mkdir(path.c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;
+      return Errno(ExitOfCreate(errno), "cannot create a temporary folder", path);
+    }
+    folder.path_ = path;
+    folder.lock_ = OpenOwnFolder(path);
+    // Where there are no locks, nobody removes folders. Before the lock another process may have.
+    const bool locked = folder.lock_.ok() && ::flock(folder.lock_.get(), LOCK_EX) == 0;
+    if (!locked || PathExists(path)) return folder;
+  }
+  return Error(Exit::kCannotCreate, QuotePath(base), ": cannot create a temporary folder in it");
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,12 @@
 
 namespace cloze {
 
-// Writes all of `text` to standard output at once. kIo when that fails, for example on a full disk.
-// When the reader has closed the pipe (EPIPE), IsReaderGone() is true for the error, and the
-// program ends quietly.
+// Writes all of `text` to standard output at once; a terminal gets it as ForTerminal returns it,
+// because it may repeat a file. kIo when that fails, for example on a full disk. When the reader
+// has closed the pipe (EPIPE), IsReaderGone() is true for the error, and the program ends quietly.
 absl::Status WriteStdout(absl::string_view text);
+// The same for tables of AlignedTable, whose colours a terminal may obey.
+absl::Status WriteTables(absl::string_view tables);
 bool IsReaderGone(const absl::Status& status);
 
 // Collects lines and writes them out in whole lines. Flush before waiting for more input and at the
@@ -30,8 +33,10 @@ class LineWriter {
 
   // Appends `line` and a newline; writes when the buffer is large.
   absl::Status Write(absl::string_view line) { return WriteText(absl::StrCat(line, "\n")); }
-  // Appends whole lines with their ends.
+  // Appends whole lines with their ends; on a terminal as WriteStdout.
   absl::Status WriteText(absl::string_view lines);
+  // Writes tables of AlignedTable, at once.
+  absl::Status WriteTables(absl::string_view tables);
   absl::Status Flush();
 
  private:
@@ -46,6 +51,12 @@ absl::Status WriteOutput(
 // Returns kCannotCreate if no files can be created in `folder` or, if it is missing, in the nearest
 // folder above it.
 absl::Status CheckCanCreate(std::string folder);
+// Returns kUsage if the name of the file `out` has an extension that is not one of `known` (without
+// their dots); `hint` says what helps besides another name. Names without extension and "-" pass.
+absl::Status CheckExtension(
+    const std::string& out, const std::vector<std::string>& known, absl::string_view hint = "");
+// Returns kUsage if the name of the folder `out` is one of a file, such as model.onnx.
+absl::Status CheckFolderName(const std::string& out);
 // Returns kCannotCreate if the folder of `out` does not exist, or if `out` exists and is not a file
 // that `force` replaces.
 absl::Status CheckOutput(const std::string& out, bool force);
@@ -56,18 +67,23 @@ const std::atomic<bool>* StopOnSignals();
 // kInterrupted if that flag is set.
 absl::Status CheckSignals();
 
-// A temporary folder, which the destructor deletes.
+// A temporary folder "cloze.tmp-<pid>-<8 hexadecimal digits>". The destructor deletes it or, if the
+// process was killed, the next Create of the same user. Its process holds a lock on it, which ends
+// with the process; so a number that another process has now does not matter.
 class TemporaryFolder {
  public:
   // Creates the folder in $TMPDIR or the system's folder. kCannotCreate on failure.
   static absl::StatusOr<TemporaryFolder> Create();
-  TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : lock_(std::move(other.lock_)) {
+    std::swap(path_, other.path_);
+  }
   ~TemporaryFolder();
   const std::string& path() const { return path_; }
 
  private:
   TemporaryFolder() = default;
   std::string path_;
+  Fd lock_;
 };
 
 }  // namespace cloze

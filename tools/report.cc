@@ -247,6 +247,7 @@ bool IsHtml(const std::string& path) {
 
 absl::Status Report(const ReportOptions& options) {
   const bool file = options.out != "-";
+  RETURN_IF_ERROR(CheckExtension(options.out, {"html", "htm"}));
   if (file) RETURN_IF_ERROR(CheckOutput(options.out, options.force || IsHtml(options.out)));
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {

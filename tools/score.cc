@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
+#include "tasks/inference/encode_records.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
 #include "tools/reading.h"
@@ -53,13 +54,17 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
   CutCounts cut;
+  int64_t empty = 0;
+  OrderedJson nothing = {{"score", nullptr}, {"token_count", 0}};
+  if (options.tokens) nothing["token_scores"] = OrderedJson::array();
   const auto write = [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers(infer.format, /*errors=*/false, &writer);
+    AnswerWriter answers(infer.format, /*errors=*/false, &writer, nothing);
     const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
       std::vector<Example> texts;
       const auto encode = [&](size_t i, int) -> absl::Status {
-        ASSIGN_OR_RETURN(
-            texts.emplace_back(), EncodeForScore(records[i], scorer.session->input(), &cut));
+        Example& text = texts.emplace_back();
+        if (IsEmpty(records[i])) return absl::OkStatus();
+        ASSIGN_OR_RETURN(text, EncodeForScore(records[i], scorer.session->input(), &cut));
         return absl::OkStatus();
       };
       const EncodedRecords encoded = EncodeRecords(
@@ -70,6 +75,12 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
           const Record& record = records[begin + i];
           OrderedJson line = InputMembers(record);
+          if (IsEmpty(record)) {
+            ++empty;
+            line.update(nothing);
+            if (status.ok()) status = answers.Write(record, reader.columns(), line);
+            return;
+          }
           const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
           line["score"] = Decimal(static_cast<float>(sum));
           line["token_count"] = logs.size();
@@ -89,6 +100,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   };
   RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
   ReportCut(cut);
+  ReportEmpty(empty, "without a score");
   return absl::OkStatus();
 }
 
@@ -163,6 +175,8 @@ absl::Status Score(ScoreCommandOptions options) {
     return Error(Exit::kUsage, "--out: --pairs prints JSON lines: expected a name without .", out);
   options.infer.input.path = options.inputs[0];
   options.infer.input.records = 2048;
+  options.infer.input.blanks = true;
+  RETURN_IF_ERROR(CheckAnswersName(options.infer));
   ASSIGN_OR_RETURN(Scorer scorer, Scorer::Open(&options.infer));
   return options.pairs ? ScoreAllPairs(scorer, options) : ScoreLines(scorer, options);
 }

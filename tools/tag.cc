@@ -125,6 +125,7 @@ absl::Status SetFormats(InferOptions* options) {
 absl::Status Tag(TagOptions options) {
   RETURN_IF_ERROR(SetFormats(&options.infer));
   InputOptions& input = options.infer.input;
+  input.blanks = true;
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const auto predictor,
       Predictor::Create(
@@ -140,6 +141,8 @@ absl::Status Tag(TagOptions options) {
     return UsageError("--column: only for --format conll and conllu");
   if (!conll) return AnswerInput(*predictor, options.infer);
   if (options.infer.on_error == "line") return UsageError("--on-error line: not for CoNLL files");
+  if (options.infer.format.empty())
+    RETURN_IF_ERROR(CheckExtension(options.infer.out, {"conll", "conllu"}, ", or --format"));
   const DataSpec data = ConllData(options, input.format, session->config().labels);
   RETURN_IF_ERROR(WriteOutput(options.infer.out, options.infer.force,
       [&](LineWriter& writer) { return TagConll(*predictor, data, writer); }));

@@ -106,10 +106,11 @@ std::string MetricText(const OrderedJson& value) {
                                    : absl::StrFormat("%.4f", value.get<double>());
 }
 
-std::string AlignedTable(const Cells& rows, const TableStyle& style, size_t best) {
+std::string AlignedTable(Cells rows, const TableStyle& style, size_t best) {
   std::vector<size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
+    for (std::string& cell : row) cell = QuotePath(cell);
     for (size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max<size_t>(widths[i], CountCodePoints(row[i]));
   }

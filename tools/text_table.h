@@ -16,10 +16,10 @@ struct TableStyle {
 // Returns the style of a terminal: see ScreenStyle.
 TableStyle StyleOf(int fd);
 
-// Returns the rows as lines. The first column is left-aligned, the others are right-aligned; cells
-// must not hold control characters. The first row and row `best` are bold.
+// Returns the rows as lines. The first column is left-aligned, the others are right-aligned;
+// control characters are escaped. The first row and row `best` are bold.
 std::string AlignedTable(
-    const std::vector<std::vector<std::string>>& rows, const TableStyle& style, size_t best = 0);
+    std::vector<std::vector<std::string>> rows, const TableStyle& style, size_t best = 0);
 
 // Returns MetricResults, parsed from their JSON, as tables: metrics, classes, confusion. A matrix
 // that is wider than the terminal becomes a list of the most frequent confusions.

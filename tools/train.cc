@@ -175,7 +175,7 @@ absl::Status PrintResult(
   std::string text = "\n";
   if (validation != nullptr)
     text += ResultTables(OrderedJson::parse(validation->ToJson()), StyleOf(1)) + "\n";
-  return WriteStdout(absl::StrCat(text, line, "\n"));
+  return WriteTables(absl::StrCat(text, line, "\n"));
 }
 
 // A row for each run, the best one in bold and named below.
@@ -201,7 +201,7 @@ absl::Status Sweep(
   ASSIGN_OR_RETURN(const SweepSummary summary, TrainSweep(loaded, options.sweeps, how));
   const SweepSummary::Run& best = summary.runs[summary.best];
   if (PrintsTables(options)) {
-    return WriteStdout(
+    return WriteTables(
         absl::StrCat("\n", SweepTable(summary), "\n", QuotePath(loaded.spec.output().directory()),
             " holds the best model, of ", QuotePath(best.folder), "\n"));
   }

@@ -87,6 +87,7 @@ absl::Status Vectors(VectorsOptions options) {
         absl::StrCat("--min-n ", subwords.min_n, ": expected at most --max-n, ", subwords.max_n));
   const bool prints = options.out == "-";
   if (!prints) {
+    RETURN_IF_ERROR(CheckExtension(options.out, {"vec", "txt"}));
     RETURN_IF_ERROR(CheckOutput(options.out, options.force));
     RETURN_IF_ERROR(CheckCanCreate(DirectoryOf(options.out)));
   }

@@ -70,6 +70,7 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
 }
 
 absl::Status Vocab(VocabCommandOptions options) {
+  RETURN_IF_ERROR(CheckFolderName(options.out));
   if (options.kind == "bpe" && (options.lowercase || options.strip_accents)) {
     return UsageError(
         "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "

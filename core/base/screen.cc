@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -58,6 +59,19 @@ ScreenStyle ScreenStyleOf(int fd) {
   return {WidthOf(fd), Variable("NO_COLOR").empty(), HasUtf8Locale()};
 }
 
+std::string ForTerminal(absl::string_view lines) {
+  std::string out;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find_first_of("\t\n"), lines.size());
+    absl::string_view text = lines.substr(0, end);
+    const bool crlf = absl::EndsWith(text, "\r") && absl::StartsWith(lines.substr(end), "\n");
+    if (crlf) text.remove_suffix(1);
+    absl::StrAppend(&out, QuotePath(text), crlf ? "\r" : "", lines.substr(end, 1));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return out;
+}
+
 void History::Add(double value) {
   sum_ += value;
   if (++count_ < each_) return;
@@ -99,7 +113,7 @@ int Screen::columns() {
 
 // Uses carriage return and blanks, which every terminal knows.
 void Screen::DrawLive(const std::string& line) {
-  const std::string visible = Cut(line, columns());
+  const std::string visible = Cut(ForTerminal(line), columns());
   const size_t length = CountCodePoints(visible);
   const size_t blanks = live_columns_ > length ? live_columns_ - length : 0;
   Write(absl::StrCat("\r", visible, std::string(blanks, ' ')));
@@ -110,7 +124,8 @@ void Screen::Print(const std::string& line, bool bold) {
   bold &= style_.colour;
   Write(absl::StrCat(
       live_columns_ > 0 ? absl::StrCat("\r", std::string(live_columns_, ' '), "\r") : "",
-      bold ? "\x1b[1m" : "", line, bold ? "\x1b[0m" : "", "\n"));
+      bold ? "\x1b[1m" : "", is_terminal() ? ForTerminal(line) : line, bold ? "\x1b[0m" : "",
+      "\n"));
   live_columns_ = 0;
 }
 

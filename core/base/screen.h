@@ -18,6 +18,10 @@ struct ScreenStyle {
 };
 ScreenStyle ScreenStyleOf(int fd);
 
+// Returns lines as a terminal may get them: tabs and line ends are kept, other characters that it
+// would obey (see MustEscape) become \u{...}, and bytes that are not UTF-8 \xNN.
+std::string ForTerminal(absl::string_view lines);
+
 // Condenses a series of values to at most 16 means, each of the same number of values.
 class History {
  public:
@@ -45,7 +49,7 @@ class Screen {
   bool is_terminal() const { return style_.width > 0; }
   // Columns that a line may take: one less than the width, because some terminals wrap there.
   int columns();
-  // Replaces the live line; cuts it to columns().
+  // Replaces the live line; cuts it to columns(). Lines are written as ForTerminal returns them.
   void DrawLive(const std::string& line);
   // Prints a line above the live line, which is erased until it is drawn again. On a terminal with
   // colour it is bold if asked.

@@ -27,7 +27,7 @@ class FastTextReader : public FileReader {
     do {
       ASSIGN_OR_RETURN(const bool more, NextLine(&line_));
       if (!more) return false;
-    } while (Trimmed(line_).empty());
+    } while (Trimmed(line_).empty() && (wanted_.labels != Labels::kIgnored || !wanted_.keep_lines));
     row->line = lines_.line_number();
     std::vector<std::string> labels;
     std::string text;

@@ -62,13 +62,18 @@ class TableReader : public FileReader {
   }
 
  private:
-  // Reads the next row that is not a blank line into row_.
+  // True if a blank line is a row: in a table of one column whose rows get answers.
+  bool BlankIsRow() const {
+    return wanted_.keep_lines && wanted_.labels == Labels::kIgnored && names_.size() == 1;
+  }
+
+  // Reads the next row that is not a blank line, or BlankIsRow, into row_.
   absl::StatusOr<bool> ReadColumns() {
     do {
       absl::StatusOr<bool> more = NextLine(&text_);
       line_ = lines_.line_number();
       if (!more.ok() || !*more) return more;
-    } while (text_.empty());
+    } while (text_.empty() && !BlankIsRow());
     if (line_ == 1 && text_.find('\r') != std::string::npos &&
         text_.find('"') == std::string::npos) {
       return Fail(1,
@@ -138,7 +143,8 @@ class TableReader : public FileReader {
     return absl::OkStatus();
   }
 
-  // Reads from the opening quote at *at to after the closing one, over any number of lines.
+  // Reads from the opening quote at *at to after the closing one, over any number of lines, whose
+  // ends are kept.
   absl::Status ParseQuoted(size_t* at, int64_t* bytes, std::string* column) {
     const int64_t opened = lines_.line_number();
     ++*at;

@@ -13,6 +13,13 @@
 
 namespace cloze {
 
+// True for a record without content: texts of white space, control and format characters alone, no
+// words, no ids. Its answer is empty, so that answers stay beside their rows.
+bool IsEmpty(const Record& record);
+
+// Reports on stderr how many records were empty, if any; `answer` says what became of them.
+void ReportEmpty(int64_t count, absl::string_view answer);
+
 // The first records of an input.
 struct EncodedRecords {
   std::vector<absl::Status> failures;  // of each; OK for a right one

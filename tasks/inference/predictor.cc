@@ -5,6 +5,22 @@
 #include "tasks/inference/encode_records.h"
 
 namespace cloze {
+namespace {
+
+// Empties all strings and lists, and makes the other values null.
+void DropContent(OrderedJson* json) {
+  if (json->is_string()) {
+    *json = "";
+  } else if (json->is_array()) {
+    *json = OrderedJson::array();
+  } else if (json->is_object()) {
+    for (OrderedJson& member : *json) DropContent(&member);
+  } else {
+    *json = nullptr;
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, Options options) {
   std::unique_ptr<Predictor> predictor(new Predictor(session, std::move(options)));
@@ -24,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   return predictor;
 }
 
-const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
+Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
   const auto [found, added] = tasks_.try_emplace(adapter);
   TaskOfAdapter& result = found->second;
   if (!added) return result;
@@ -41,9 +57,38 @@ const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
   return result;
 }
 
+const OrderedJson& Predictor::EmptyAnswer(int adapter) {
+  TaskOfAdapter& of = Of(adapter);
+  if (!of.empty.is_null() || !of.status.ok()) return of.empty;
+  of.empty = OrderedJson::object();
+  Record text, pair, ids;  // the answer to one of them, without its content
+  text.text = pair.text = pair.text_pair = "a";
+  pair.kind = Record::Kind::kPair;
+  ids.kind = Record::Kind::kIds;
+  ids.ids = {0};
+  for (const Record& record : {text, pair, ids}) {
+    CutCounts ignored;
+    auto windows = of.task->Encode(record, session_.input(), &ignored);
+    if (!windows.ok()) continue;
+    std::vector<Query> queries;
+    for (Example& window : *windows) queries.push_back({std::move(window), adapter});
+    WindowJoiner joiner([&](const TextLogits& logits) { of.empty = of.decoder(record, logits); });
+    const absl::Status status = session_.Logits(
+        queries, [&](int64_t q, ConstMat logits) { joiner.Add(queries[q], logits); });
+    if (status.ok()) joiner.Finish();
+    break;
+  }
+  DropContent(&of.empty);
+  return of.empty;
+}
+
 absl::Status Predictor::Encode(const Record& record, int adapter, std::vector<Query>* queries) {
   const TaskOfAdapter& of = Of(adapter);
   RETURN_IF_ERROR(of.status);
+  if (options_.empty && IsEmpty(record)) {
+    EmptyAnswer(adapter);  // while no other pass runs
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
   for (Example& window : windows) queries->push_back({std::move(window), adapter});
   return absl::OkStatus();
@@ -68,8 +113,19 @@ absl::Status Predictor::Answer(absl::Span<const Record> records,
     failed_ += !failure.ok();
     if (status.ok() && !failure.ok())
       status = f(records[next], {{"error", std::string(failure.message())}});
-    if (status.ok() && failure.ok())
+    if (failure.ok() && options_.empty && IsEmpty(records[next])) {
+      ++empty_;
+      OrderedJson nothing = EmptyAnswer(encoded.adapters[next]);
+      if (nothing.contains("text")) {
+        OrderedJson members = InputMembers(records[next]);
+        nothing.erase("text");
+        members.update(nothing);
+        nothing = std::move(members);
+      }
+      if (status.ok()) status = f(records[next], nothing);
+    } else if (status.ok() && failure.ok()) {
       status = f(records[next], Of(encoded.adapters[next]).decoder(records[next], text));
+    }
     ++next;
   };
   // Records without a window need no pass.

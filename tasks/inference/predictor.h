@@ -20,6 +20,7 @@ class Predictor {
     std::string source;   // name of the records' file in messages
     DecodeOptions decode = {};
     bool keep_going = false;  // a wrong record gets the answer {"error": message}
+    bool empty = false;       // an empty record (IsEmpty) gets EmptyAnswer
   };
   // `session` must outlive the predictor.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(Session& session, Options options);
@@ -30,21 +31,29 @@ class Predictor {
   absl::Status Answer(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
 
+  // Returns an answer without content: "label" is "", "score" is null, lists are empty; {} if the
+  // model cannot answer a text.
+  const OrderedJson& EmptyAnswer() { return EmptyAnswer(kDefaultAdapter); }
+
   // The task of records that name no adapter.
   const Task& task() { return *Of(kDefaultAdapter).task; }
   // Counts of the texts so far that did not fit into the model.
   const CutCounts& cut() const { return cut_; }
   // Wrong records so far, with keep_going.
   int64_t failed() const { return failed_; }
+  // Empty records so far.
+  int64_t empty() const { return empty_; }
 
  private:
   struct TaskOfAdapter {
     std::unique_ptr<Task> task;
     Decoder decoder;
     absl::Status status;
+    OrderedJson empty;  // once it is known
   };
   Predictor(Session& session, Options options) : session_(session), options_(std::move(options)) {}
-  const TaskOfAdapter& Of(int adapter);
+  TaskOfAdapter& Of(int adapter);
+  const OrderedJson& EmptyAnswer(int adapter);
   // Appends the windows of a record to *queries.
   absl::Status Encode(const Record& record, int adapter, std::vector<Query>* queries);
 
@@ -52,7 +61,7 @@ class Predictor {
   Options options_;
   std::map<int, TaskOfAdapter> tasks_;  // by the number of their adapter
   CutCounts cut_;
-  int64_t failed_ = 0;
+  int64_t failed_ = 0, empty_ = 0;
 };
 
 }  // namespace cloze

@@ -396,9 +396,9 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
   Expect0("report " + Path("sweep") + " --out " + Path("report.html"));
   for (const char* run : {"sweep/a", "sweep/b/1"})
     EXPECT_THAT(Content(Path("report.html")), HasSubstr(std::string(run) + "</h2>"));
-  std::ofstream(Path("notes.txt")) << "precious";
-  EXPECT_EQ(RunCloze("report " + Path("mlm") + " --out " + Path("notes.txt")).exit, 73);
-  EXPECT_EQ(Content(Path("notes.txt")), "precious");
+  std::ofstream(Path("notes.html")) << "precious";
+  EXPECT_EQ(RunCloze("report " + Path("mlm") + " --out " + Path("notes.html")).exit, 73);
+  EXPECT_EQ(Content(Path("notes.html")), "precious");
 }
 
 TEST_F(ProgramTest, EncodesVectors) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "core/tensor/safetensors.h"
 #include "tests/tools/run.h"
 
@@ -74,7 +75,7 @@ TEST_F(TablesTest, CsvInCsvOut) {
   const RunResult r = Run("predict --model run --format csv new.csv");
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.out, StartsWith("id,subject,score,label,predicted_score\n"
-                                "007,\"a great\nfilm\",\"say \"\"x\"\"\",pos,0."));
+                                "007,\"a great\r\nfilm\",\"say \"\"x\"\"\",pos,0."));
   EXPECT_THAT(r.out, HasSubstr("\n8,a dull movie,,neg,0."));
   EXPECT_EQ(Run("predict --model run --format csv", "").out, "");
   const RunResult lines = Run("predict --model run new.csv");
@@ -82,12 +83,13 @@ TEST_F(TablesTest, CsvInCsvOut) {
   EXPECT_EQ(first["id"], "007");
   EXPECT_EQ(first["label"], "pos");
   const RunResult members = Run("predict --model run --format jsonl new.csv");
-  EXPECT_THAT(members.out, StartsWith(R"({"id": "007", "subject": "a great\nfilm", "score": )"));
+  EXPECT_THAT(members.out, StartsWith(R"({"id": "007", "subject": "a great\r\nfilm", "score": )"));
   const std::string tsv = "predict --model run --format tsv new.csv";
-  EXPECT_THAT(Run(tsv).err, HasSubstr("new.csv:2: \"a great\\u{A}film\" has a tab or a line end"));
+  EXPECT_THAT(
+      Run(tsv).err, HasSubstr("new.csv:2: \"a great\\u{D}\\u{A}film\" has a tab or a line end"));
   const RunResult rows = Run(tsv + " --on-error line");
   EXPECT_EQ(rows.exit, 65);
-  EXPECT_THAT(rows.out, HasSubstr("\n007\ta great film\t"));
+  EXPECT_THAT(rows.out, HasSubstr("\n007\ta great  film\t"));
   EXPECT_THAT(rows.out, HasSubstr("\n8\ta dull movie\t"));
   Write("tab.csv", "subject,\"a\tb\"\na great film,1\n");
   EXPECT_EQ(Run("predict --model run --format tsv tab.csv").exit, 65);
@@ -205,7 +207,7 @@ TEST_F(TablesTest, WrongLinesCanBeAnswered) {
       StartsWith(R"({"id": 2, "subject": 5, "line": 1, "error": )"));
   Write("none.csv", "subject,k\nx\n");
   EXPECT_THAT(Run("predict --model run --format csv --on-error line none.csv").out,
-      StartsWith("subject,k,error\nx,,none.csv:2:"));
+      StartsWith("subject,k,label,score,error\nx,,,,none.csv:2:"));
   const RunResult lines = Run("predict --model run --input-format jsonl --on-error line",
       R"({"id": 2, "text": 5}\n{\n{"id": 3, "text": "a great film"}\n)");
   EXPECT_EQ(lines.exit, 65);
@@ -232,7 +234,131 @@ TEST_F(TablesTest, ATableWithoutRowsKeepsItsHeader) {
   Write("zero.csv", "subject,queue\n");
   const RunResult r = Run("predict --model run --format csv zero.csv");
   EXPECT_EQ(r.exit, 0) << r.err;
-  EXPECT_EQ(r.out, "subject,queue\n");
+  EXPECT_EQ(r.out, "subject,queue,label,score\n");
+  EXPECT_EQ(Run("tag --model tagger --text-field subject --format csv zero.csv").out,
+      "subject,queue,words,tags\n");
+}
+
+// Empty rows and lines get answers, so that answers stay beside their rows.
+TEST_F(TablesTest, EmptyRowsHaveEmptyAnswers) {
+  Write("empty.csv", "subject\na great film\n\n\" \t\"\n\u00a0\u200b\na dull movie\n\n");
+  const RunResult r = Run("predict --model run --format csv empty.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, StartsWith("subject,label,score\na great film,pos,0."));
+  EXPECT_THAT(r.out, HasSubstr("\n\"\",,\n\" \t\",,\n\u00a0\u200b,,\na dull movie,neg,0."));
+  EXPECT_THAT(r.out, testing::EndsWith("\n\"\",,\n"));
+  EXPECT_THAT(r.err, HasSubstr("empty: 4 texts, whose answer is empty"));
+  const RunResult lines = Run("predict --model run", "a great film\\n\\n  \\na dull movie\\n");
+  const std::vector<json> answers = JsonLines(lines.out);
+  ASSERT_EQ(answers.size(), 4);
+  EXPECT_EQ(answers[1]["label"], "");
+  EXPECT_EQ(answers[1]["score"], nullptr);
+  EXPECT_EQ(answers[1]["scores"], json({{"neg", nullptr}, {"pos", nullptr}}));
+  EXPECT_EQ(answers[3]["label"], "neg");
+  EXPECT_EQ(JsonLines(Run("predict --model run --input-format jsonl",
+                          R"({"subject": "", "id": 1}\n\n{"subject": "a great film", "id": 2}\n)")
+                          .out)
+                .size(),
+      2);
+  EXPECT_EQ(JsonLines(Run("predict --model run --input-format ids", "5 6\\n\\n").out).size(), 2);
+  Write("empty.ft", "__label__x a film\n__label__y\n\n__label__x a movie\n");
+  EXPECT_EQ(JsonLines(Run("predict --model run empty.ft").out).size(), 4);
+}
+
+TEST_F(TablesTest, EmptyTextsHaveNoTagsAndStayInTheMatrix) {
+  const std::string input = "film was\\n\\nfilm\\n";
+  std::vector<json> tags = JsonLines(Run("tag --model tagger", input).out);
+  ASSERT_EQ(tags.size(), 3);
+  EXPECT_EQ(tags[1], json({{"text", ""}, {"words", json::array()}}));
+  tags = JsonLines(Run("tag --model tagger --input-format ids", "5 6\\n\\n").out);
+  ASSERT_EQ(tags.size(), 2);
+  EXPECT_EQ(tags[1]["ids"], json::array());
+  const RunResult matrix = Run("encode --model run --out empty.npy", input);
+  ASSERT_EQ(matrix.exit, 0) << matrix.err;
+  EXPECT_THAT(matrix.err, HasSubstr("empty: 1 text"));
+  EXPECT_EQ(Read("empty.npy").size(), 128 + 3 * 64);
+  ASSERT_EQ(Run("encode --model run --input-format ids --out ids.npy", "5 6\\n\\n5 6\\n").exit, 0);
+  const std::string rows = Read("ids.npy").substr(128);
+  ASSERT_EQ(rows.size(), 3 * 64);
+  EXPECT_EQ(rows.substr(64, 64), std::string(64, '\0'));
+  EXPECT_EQ(rows.substr(0, 64), rows.substr(128));
+}
+
+TEST_F(TablesTest, NamesBesideThoseOfTheInputAreUnique) {
+  Write("twice.csv", "subject,label,predicted_label,score\na great film,1,2,3\n");
+  EXPECT_THAT(Run("predict --model run --format csv twice.csv").out,
+      StartsWith(
+          "subject,label,predicted_label,score,predicted_predicted_label,predicted_score\n"));
+  EXPECT_THAT(Run("predict --model run --format jsonl twice.csv").out,
+      HasSubstr(R"("score": "3", "predicted_predicted_label": "pos", "predicted_score": )"));
+}
+
+// Cells of the input keep their bytes, quoted where a reader needs it.
+TEST_F(TablesTest, CellsKeepTheirBytes) {
+  Write("bytes.csv", "subject,other\na great film,\"a\rb\"\na film,\x1b[1m\xFF\nfilm,\" x \"\n");
+  const RunResult r = Run("predict --model run --format csv bytes.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("\na great film,\"a\rb\",pos,"));
+  EXPECT_THAT(r.out, HasSubstr("\na film,\x1b[1m\xFF,"));
+  EXPECT_THAT(r.out, HasSubstr("\nfilm,\" x \","));
+  Write("nested.jsonl",
+      R"({"subject": "a film", "n": {"b" :1.0,"a": [ "}", -0 ]}, "s": "\u0041\"\\", "z": null})");
+  EXPECT_THAT(Run("predict --model run --format csv nested.jsonl").out,
+      StartsWith("subject,n,s,z,label,score\n"
+                 "a film,\"{\"\"b\"\" :1.0,\"\"a\"\": [ \"\"}\"\", -0 ]}\",\"A\"\"\\\",,"));
+}
+
+// A line with many members takes time in proportion to them.
+TEST_F(TablesTest, LinesMayHaveManyMembers) {
+  std::string members, names;
+  for (int i = 0; i < 60'000; ++i) {
+    members += absl::StrCat("\"k", i, "\": ", i, ", ");
+    names += absl::StrCat("k", i, ",");
+  }
+  Write("many.jsonl", "{" + members + "\"subject\": \"a great film\"}\n" +
+                          "{\"subject\": \"a dull movie\", " + members + "\"k1\": 7}\n");
+  const RunResult csv = Run("predict --model run --format csv many.jsonl");
+  ASSERT_EQ(csv.exit, 0) << csv.err;
+  EXPECT_THAT(csv.out.substr(0, csv.out.find('\n')), names + "subject,label,score");
+  EXPECT_THAT(csv.out, HasSubstr("\n0,7,2,3,"));
+  EXPECT_EQ(Run("predict --model run --format jsonl many.jsonl").exit, 0);
+}
+
+// The columns of a table are known before its first right row; those of JSON lines are not.
+TEST_F(TablesTest, WrongRowsWaitOnlyForUnknownColumns) {
+  std::string rows = "subject,k\n", lines;
+  for (int i = 0; i < 20'000; ++i) rows += "x\n", lines += "{\n";
+  Write("wrong.csv", rows + "a great film,1\n");
+  const std::string csv = "predict --model run --on-error line --format csv ";
+  const RunResult table = Run(csv + "wrong.csv");
+  EXPECT_EQ(table.exit, 65);
+  EXPECT_THAT(table.out, StartsWith("subject,k,label,score,error\nx,,,,wrong.csv:2:"));
+  EXPECT_THAT(table.out, HasSubstr("\na great film,1,pos,0."));
+  Write("wrong.jsonl", lines + "{\"subject\": \"a great film\"}\n");
+  const RunResult json_lines = Run(csv + "wrong.jsonl");
+  EXPECT_THAT(json_lines.out, StartsWith("label,score,error\n,,wrong.jsonl:1:"));
+  EXPECT_THAT(json_lines.out, HasSubstr("not in the first line"));
+  Write("few.jsonl", "{\n{\"subject\": \"a great film\"}\n");
+  EXPECT_THAT(Run(csv + "few.jsonl").out, StartsWith("subject,label,score,error\n,,,few.jsonl:1:"));
+}
+
+// Labels come from a model, which may be hostile.
+TEST_F(TablesTest, LabelsArePrintable) {
+  std::filesystem::create_directory(Path("hostile"));
+  for (const char* name : {"model.safetensors", "tokenizer.json"})
+    std::filesystem::copy_file(Path("run/") + name, Path("hostile/") + name);
+  json config = json::parse(Read("run/config.json"));
+  config["id2label"] = {{"0", "\x1b]0;evil\x07"}, {"1", "\u202e\u009b31m"}};
+  config["label2id"] = {{"\x1b]0;evil\x07", 0}, {"\u202e\u009b31m", 1}};
+  Write("hostile/config.json", config.dump());
+  Write("two.csv", "subject\na great film\na dull movie\n");
+  for (const std::string format : {"csv", "tsv", "jsonl"}) {
+    const RunResult r = Run("predict --model hostile --format " + format + " two.csv");
+    EXPECT_EQ(r.exit, 0) << r.err;
+    for (const char* bad : {"\x1b", "\x07", "\u202e", "\u009b"})
+      EXPECT_THAT(r.out, testing::Not(HasSubstr(bad))) << format;
+    EXPECT_THAT(r.out, HasSubstr(format == "jsonl" ? "\\u001b]0;evil" : "\\u{1B}]0;evil"));
+  }
 }
 
 TEST_F(TablesTest, TheNameOfOutChoosesTheFormat) {
@@ -373,11 +499,35 @@ TEST_F(TablesTest, EncodesOneMatrix) {
       R"({"text": "a film"}\n{}\n)");
   EXPECT_EQ(printed.exit, 65);
   EXPECT_THAT(printed.out, HasSubstr("\n{\"line\": 2, \"error\": \"standard input:2: "));
+  const std::string some = R"({"text": "a", "id": 1}\n{"text": "b"}\n{"text": "c", "id": "x"}\n)";
+  const std::vector<json> ids =
+      JsonLines(Run("encode --model run --input-format jsonl --out -", some).out);
+  ASSERT_EQ(ids.size(), 3);
+  EXPECT_EQ(ids[0]["id"], 1);
+  EXPECT_EQ(ids[1]["id"], nullptr);
+  EXPECT_EQ(ids[2]["id"], "x");
+  ASSERT_EQ(Run("encode --model run --input-format jsonl --out some.npy", some).exit, 0);
+  EXPECT_EQ(Read("some.npy.ids.json"), "[1, null, \"x\"]\n");
+  ASSERT_EQ(Run("encode --model run --force --out some.npy", "a film\\n").exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(Path("some.npy.ids.json"))) << "ids of another matrix";
 }
 
 TEST_F(TablesTest, NamesOfOutputsAreChecked) {
   const std::string predict = "predict --model run --out ";
   EXPECT_THAT(Run(predict + "a.csv.gz", "a film\\n").err, HasSubstr("expected a name without .gz"));
+  for (const char* arguments :
+      {"predict --model run --out a.parquet", "tag --model tagger --out a.xlsx",
+          "tag --model tagger --out a.txt tags.conllu", "encode --model run --out a.npz",
+          "encode --model run --out a.csv", "encode --model run --pool mean --out a.bin",
+          "attention --model run --out a.pdf 'a b'", "export --model run --out a.onnx",
+          "quantize --model run --out a.safetensors", "vectors --text text.txt --out a.bin",
+          "report run --out a.pdf", "vocab --text text.txt --out vocab.txt"}) {
+    const RunResult refused = Run(arguments, "a film\\n");
+    EXPECT_EQ(refused.exit, 2) << arguments << "\n" << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(": --out ")) << arguments;
+  }
+  EXPECT_EQ(Run("predict --model run --format csv --out a.dat", "a film\\n").exit, 0);
+  EXPECT_EQ(Run("encode --model run --out a", "a film\\n").exit, 0) << "safetensors";
   const RunResult r = Run(predict + "none/a.csv", "a film\\n");
   EXPECT_EQ(r.exit, 73);
   EXPECT_THAT(r.err, HasSubstr("none/a.csv: no directory none"));

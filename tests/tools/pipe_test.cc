@@ -70,7 +70,7 @@ TEST_F(PipeTest, ASignalLeavesNoPartOfAFile) {
   }
 }
 
-// Sends one line and expects one; then a line, blank lines and the beginning of the next line.
+// Sends one line and expects one; then a line, two blank lines and the beginning of the next line.
 void ExpectAnswers(const std::vector<std::string>& arguments, const std::string& line) {
   SCOPED_TRACE(arguments[0]);
   Conversation talk(arguments);
@@ -79,7 +79,8 @@ void ExpectAnswers(const std::vector<std::string>& arguments, const std::string&
     EXPECT_THAT(talk.Hear(), StartsWith("{"));
   }
   talk.Say(line + "\n\n \n" + line);
-  EXPECT_THAT(talk.Hear(), StartsWith("{"));
+  const bool skips = arguments[0] == "fill-mask";  // blank lines, which have no <mask>
+  for (int i = 0; i < (skips ? 1 : 3); ++i) EXPECT_THAT(talk.Hear(), StartsWith("{"));
   talk.Say("\n");
   EXPECT_THAT(talk.Hear(), StartsWith("{"));
   talk.Say(line);  // without a line end

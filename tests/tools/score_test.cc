@@ -53,6 +53,25 @@ TEST(Score, TakesIdsWordsAndPairs) {
   EXPECT_LT(lines[2]["score"], lines[1]["score"]);
 }
 
+TEST(Score, EmptyTextsHaveNoScore) {
+  const RunResult lines = RunCloze(kScore + "--tokens", "printf 'a b\\n\\n \\t\\na\\n' | ");
+  ASSERT_EQ(lines.exit, 0) << lines.err;
+  const auto answers = JsonLines(lines.out);
+  ASSERT_EQ(answers.size(), 4);
+  EXPECT_EQ(answers[1], json({{"text", ""}, {"score", nullptr}, {"token_count", 0},
+                            {"token_scores", json::array()}}));
+  EXPECT_EQ(answers[2]["score"], nullptr);
+  EXPECT_THAT(lines.err, HasSubstr("empty: 2 texts, without a score"));
+  EXPECT_EQ(Score("--input-format ids", "printf '\\n5 6\\n' | ").size(), 2);
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/one.csv") << "text\na b\n\n\"\"\n";
+  std::ofstream(folder + "/none.csv") << "id,text\n";
+  EXPECT_THAT(
+      RunCloze(kScore + "--format csv " + folder + "/one.csv").out, HasSubstr("\n\"\",,0\n"));
+  EXPECT_EQ(
+      RunCloze(kScore + "--format csv " + folder + "/none.csv").out, "id,text,score,token_count\n");
+}
+
 TEST(Score, CountsPairsByGroup) {
   const std::string pairs = TemporaryFolder() + "/pairs.jsonl",
                     table = TemporaryFolder() + "/pairs.tsv";

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_join.h"
+#include "core/base/screen.h"
 #include "core/base/system.h"
 #include "tools/ranks.h"
 
@@ -229,7 +230,7 @@ int MpiRanks::Leave(const absl::Status& status) {
     Abort(status.ok() ? kLost : code);
   }
   const auto lowest = std::find(failed.begin(), failed.end(), 1.0);
-  if (lowest - failed.begin() == rank_) Say(std::string(status.message()));
+  if (lowest - failed.begin() == rank_) Say(ForTerminal(status.message()));
   EndSoon();  // MPI_Finalize waits for the other ranks and for mpirun
   ::MPI_Finalize();
   return code;
