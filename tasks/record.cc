@@ -173,7 +173,7 @@ absl::StatusOr<Example> EncodeRecord(
                       : record.kind == Record::Kind::kWords ? tokenizer->EncodeWords(record.words)
                                                             : tokenizer->Encode(record.text);
   int64_t dropped = 0;
-  example = ExampleOf(std::move(encoding), input.longest, &dropped);
+  example = ExampleOf(std::move(encoding), input.longest, &dropped, tokenizer->usual_keep());
   cut->Add(dropped, 1, input.longest);
   return example;
 }
@@ -202,7 +202,7 @@ EncodedText SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
   const SpecialIds& special = tokenizer.special();
   const Keep keep = long_texts == SequenceClassificationSpec::TAIL        ? Keep::kTail
                     : long_texts == SequenceClassificationSpec::HEAD_TAIL ? Keep::kHeadTail
-                                                                          : Keep::kHead;
+                                                                          : tokenizer.usual_keep();
   EncodedText sequences;
   DataStats& stats = sequences.stats;
   if (pair != nullptr) {

@@ -187,8 +187,9 @@ EncodedText SequenceToSequence::SequenceOf(
   stats.empty_documents = stats.text_tokens == 0;
   const int64_t most = spec_.max_target_tokens();
   const bool starts = !target.ids.empty() && target.ids[0] == start_;
-  stats.cut_tokens =
-      Truncate(&source, spec_.max_tokens()) + Truncate(&target, most + (starts ? 1 : 0));
+  const Keep keep = tokenizer.usual_keep();
+  stats.cut_tokens = Truncate(&source, spec_.max_tokens(), keep) +
+                     Truncate(&target, most + (starts ? 1 : 0), keep);
   stats.truncated = stats.cut_tokens > 0;
   stats.bytes = static_cast<int64_t>(item.text.size() + item.text_pair.size());
   stats.invalid_bytes = CountInvalidUtf8(item.text) + CountInvalidUtf8(item.text_pair);

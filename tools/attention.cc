@@ -29,7 +29,7 @@ absl::Status DrawAttention(AttentionOptions options) {
   const bool pair = !options.pair.empty();
   const Encoding encoding =
       pair ? tokenizer->EncodePair(options.text, options.pair) : tokenizer->Encode(options.text);
-  const Query query{ExampleOf(encoding, most, &cut)};
+  const Query query{ExampleOf(encoding, most, &cut, tokenizer->usual_keep())};
   AttentionMaps maps = {.model = options.infer.model,
       .text = absl::StrCat(options.text, pair ? " | " : "", options.pair),
       .tokens = {},

@@ -17,54 +17,99 @@ struct TokenizeOptions {
   InputOptions input;
 };
 
-template <typename T, typename Format>
-std::string List(const std::vector<T>& items, Format format) {
-  std::string out = "[";
-  for (const T& item : items) absl::StrAppend(&out, out.size() > 1 ? ", " : "", format(item));
-  return out + "]";
-}
+// The answer to a record. A long one is written piece by piece, because it takes many times the
+// memory of its text.
+class Answer {
+ public:
+  // Writes to `writer` when much has been collected; null: keeps all.
+  explicit Answer(LineWriter* writer) : writer_(writer) {}
 
-std::string Integers(const std::vector<int32_t>& items) {
-  return List(items, [](int32_t item) { return absl::StrCat(item); });
-}
+  template <typename... Parts>
+  void Add(const Parts&... parts) {
+    absl::StrAppend(&text_, parts...);
+    if (writer_ == nullptr || text_.size() < kPiece) return;
+    if (status_.ok()) status_ = writer_->WriteText(text_);
+    text_.clear();
+  }
+  template <typename T, typename Format>
+  void List(absl::string_view name, const std::vector<T>& items, Format format) {
+    Add(name);
+    absl::string_view before = "[";
+    for (const T& item : items) {
+      Add(before, format(item));
+      before = ", ";
+    }
+    Add(items.empty() ? "[]" : "]");
+  }
+  void Integers(absl::string_view name, const std::vector<int32_t>& items) {
+    List(name, items, [](int32_t item) { return item; });
+  }
+  void Spans(absl::string_view name, const std::vector<Span>& spans) {
+    List(name, spans,
+        [](const Span& span) { return absl::StrCat("[", span.begin, ", ", span.end, "]"); });
+  }
+  void Tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+    List(", \"tokens\": ", ids, [&](int32_t id) { return JsonString(tokenizer.token(id)); });
+  }
+  // Adds the tokens of an encoding, without the closing brace.
+  void Tokens(const Tokenizer& tokenizer, const Encoding& encoding) {
+    Integers(", \"ids\": ", encoding.ids);
+    Tokens(tokenizer, encoding.ids);
+    Spans(", \"offsets\": ", encoding.chars);
+    Spans(", \"byte_offsets\": ", encoding.bytes);
+    List(", \"word_ids\": ", encoding.words,
+        [](int32_t i) { return i < 0 ? "null" : absl::StrCat(i); });
+  }
+  absl::StatusOr<std::string> Finish() {
+    RETURN_IF_ERROR(status_);
+    return std::move(text_);
+  }
 
-std::string Spans(const std::vector<Span>& spans) {
-  return List(
-      spans, [](const Span& span) { return absl::StrCat("[", span.begin, ", ", span.end, "]"); });
-}
+ private:
+  static constexpr size_t kPiece = 1 << 16;
+  LineWriter* const writer_;
+  std::string text_;
+  absl::Status status_;
+};
 
-std::string Tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  return List(ids, [&](int32_t id) { return JsonString(tokenizer.token(id)); });
-}
-
-// Returns the tokens of an encoding, without the closing brace.
-std::string Format(const Tokenizer& tokenizer, const Encoding& encoding) {
-  return absl::StrCat(", \"ids\": ", Integers(encoding.ids),
-      ", \"tokens\": ", Tokens(tokenizer, encoding.ids), ", \"offsets\": ", Spans(encoding.chars),
-      ", \"byte_offsets\": ", Spans(encoding.bytes), ", \"word_ids\": ",
-      List(encoding.words, [](int32_t i) { return i < 0 ? "null" : absl::StrCat(i); }));
-}
-
-std::string Process(const Tokenizer& tokenizer, const Record& record) {
-  const std::string begin = record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
-  const std::string text = absl::StrCat(begin, "\"text\": ", JsonString(record.text));
+// Returns the answer or, with `writer`, what has not been written of it.
+absl::StatusOr<std::string> Process(
+    const Tokenizer& tokenizer, const Record& record, LineWriter* writer) {
+  Answer answer(writer);
+  answer.Add(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "));
   switch (record.kind) {
     case Record::Kind::kText:
-      return absl::StrCat(text, Format(tokenizer, tokenizer.Encode(record.text)), "}");
+      answer.Add("\"text\": ", JsonString(record.text));
+      answer.Tokens(tokenizer, tokenizer.Encode(record.text));
+      break;
     case Record::Kind::kPair: {
       const Encoding encoding = tokenizer.EncodePair(record.text, record.text_pair);
-      return absl::StrCat(text, ", \"text_pair\": ", JsonString(record.text_pair),
-          Format(tokenizer, encoding), ", \"token_type_ids\": ", Integers(encoding.types), "}");
+      answer.Add("\"text\": ", JsonString(record.text));
+      answer.Add(", \"text_pair\": ", JsonString(record.text_pair));
+      answer.Tokens(tokenizer, encoding);
+      answer.Integers(", \"token_type_ids\": ", encoding.types);
+      break;
     }
     case Record::Kind::kWords:
-      return absl::StrCat(begin, "\"words\": ", List(record.words, JsonString),
-          Format(tokenizer, tokenizer.EncodeWords(record.words)), "}");
+      answer.List("\"words\": ", record.words, JsonString);
+      answer.Tokens(tokenizer, tokenizer.EncodeWords(record.words));
+      break;
     case Record::Kind::kIds:
-      return absl::StrCat(begin, "\"ids\": ", Integers(record.ids),
-          ", \"tokens\": ", Tokens(tokenizer, record.ids),
-          ", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}");
+      answer.Integers("\"ids\": ", record.ids);
+      answer.Tokens(tokenizer, record.ids);
+      answer.Add(", \"text\": ", JsonString(tokenizer.Decode(record.ids)));
+      break;
   }
-  return "";
+  answer.Add("}\n");
+  return answer.Finish();
+}
+
+// True if the answer is best written while it is made.
+bool IsLong(const Record& record) {
+  constexpr size_t kLongText = 1 << 20;
+  size_t bytes = record.text.size() + record.text_pair.size() + 4 * record.ids.size();
+  for (const std::string& word : record.words) bytes += word.size();
+  return bytes > kLongText;
 }
 
 absl::Status Tokenize(TokenizeOptions options) {
@@ -82,8 +127,15 @@ absl::Status Tokenize(TokenizeOptions options) {
   LineWriter writer;
   return ForEachBatch(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
     std::vector<std::string> lines(records.size());
-    ParallelFor(records.size(), [&](int64_t i) { lines[i] = Process(*tokenizer, records[i]); });
-    for (const std::string& line : lines) RETURN_IF_ERROR(writer.Write(line));
+    ParallelFor(records.size(), [&](int64_t i) {
+      if (!IsLong(records[i])) lines[i] = *Process(*tokenizer, records[i], nullptr);
+    });
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (IsLong(records[i])) {
+        ASSIGN_OR_RETURN(lines[i], Process(*tokenizer, records[i], &writer));
+      }
+      RETURN_IF_ERROR(writer.WriteText(lines[i]));
+    }
     return absl::OkStatus();
   });
 }

@@ -1,10 +1,12 @@
 // `cloze vocab`: learns a vocabulary from text and writes it as a tokenizer folder.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
@@ -39,6 +41,36 @@ absl::Status CheckUnchanged(const VocabCommandOptions& options, const Tokenizer&
   return absl::OkStatus();
 }
 
+// Says which letters the normalizer changes: "accents stripped: ö→o, é→e (12 % of words)".
+std::string DescribeStripped(const VocabResult& result) {
+  constexpr size_t kMostLetters = 5;
+  if (result.stripped.empty()) return "";
+  std::string letters;
+  for (size_t i = 0; i < std::min(kMostLetters, result.stripped.size()); ++i) {
+    const auto& [letter, kept] = result.stripped[i];
+    absl::StrAppend(&letters, i > 0 ? ", " : "", Quote(letter), "→", Quote(kept));
+  }
+  if (result.stripped.size() > kMostLetters)
+    absl::StrAppend(&letters, " and ", result.stripped.size() - kMostLetters, " more");
+  const double percent = 100.0 * result.stripped_words / std::max<int64_t>(result.words, 1);
+  return absl::StrFormat("accents stripped: %s (%.*f %% of words); --no-strip-accents keeps them\n",
+      letters, percent < 1 ? 2 : 0, percent);
+}
+
+// Removes the vocabulary files of an older tokenizer of another kind, which contradict the new one.
+absl::Status RemoveOldFiles(const VocabCommandOptions& options) {
+  std::vector<const char*> old = {"added_tokens.json"};
+  if (options.vocab.kind != SubwordKind::kWordPiece) old.push_back("vocab.txt");
+  if (options.vocab.kind != SubwordKind::kByteBpe)
+    old.insert(old.end(), {"vocab.json", "merges.txt"});
+  for (const char* name : old) {
+    const std::string path = JoinPath(options.out, name);
+    if (PathExists(path) && std::remove(path.c_str()) != 0)
+      return Error(Exit::kCannotCreate, QuotePath(path), ": cannot remove the old file");
+  }
+  return absl::OkStatus();
+}
+
 void ShowProgress(const char* stage, int64_t done, int64_t total) {
   if (total > 0 && ::isatty(STDERR_FILENO))
     std::fprintf(stderr, "\r%-8s %3d %%", stage, static_cast<int>(100.0 * done / total));
@@ -54,6 +86,7 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
+  RETURN_IF_ERROR(RemoveOldFiles(options));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
@@ -62,6 +95,7 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
   if (result.dropped_words > 0)
     absl::StrAppend(&report, result.dropped_words,
         " words were left out: too long, or too rare for the limit on memory\n");
+  report += DescribeStripped(result);
   if (result.data.tokens.size() > options.vocab.size)
     absl::StrAppend(&report, "more than --size, because every frequent character is a token\n");
   if (result.data.tokens.size() < options.vocab.size)

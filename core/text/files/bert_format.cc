@@ -24,17 +24,25 @@ OrderedJson TemplateJson(const SpecialNames& names, bool pair) {
 
 absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   RETURN_IF_ERROR(file.CheckType("normalizer", "BertNormalizer"));
+  JsonFields fields = file.Fields("/normalizer");
+  fields.AllowOnly({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
   NormalizerOptions& options = data->options;
-  options.clean_text = file.Bool("/normalizer/clean_text", true);
-  options.chinese_chars = file.Bool("/normalizer/handle_chinese_chars", true);
-  options.lowercase = file.Bool("/normalizer/lowercase", true);
-  options.strip_accents = file.Bool("/normalizer/strip_accents", options.lowercase);
+  options.clean_text = fields.Bool("clean_text", true);
+  options.chinese_chars = fields.Bool("handle_chinese_chars", true);
+  options.lowercase = fields.Bool("lowercase", true);
+  options.strip_accents = fields.Bool("strip_accents", options.lowercase);
+  RETURN_IF_ERROR(fields.status());
   RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "BertPreTokenizer"));
+  RETURN_IF_ERROR(file.AllowOnly("/pre_tokenizer", {"type"}));
+  RETURN_IF_ERROR(file.AllowOnly("/model",
+      {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"}));
   if (const std::string prefix = file.String("/model/continuing_subword_prefix"); prefix != "##") {
     return file.Wrong(
         "model: continuing_subword_prefix ", Quote(prefix), " is not supported: expected \"##\"");
   }
   const Json& longest = file.Get("/model/max_input_chars_per_word");
+  if (!longest.is_null() && !longest.is_number_unsigned())
+    return file.Wrong("model: max_input_chars_per_word: expected a number");
   if (longest.is_number_unsigned())
     data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1'000'000);
   data->names.unk = file.String("/model/unk_token");

@@ -10,6 +10,9 @@ constexpr char kSteps[] =
     "Sequence, Lowercase, Strip, StripAccents, Replace, NFC, NFD, NFKC, NFKD or Precompiled";
 
 absl::Status ReadReplace(const JsonFile& file, const std::string& at, TextSteps* steps) {
+  RETURN_IF_ERROR(file.AllowOnly(at, {"type", "pattern", "content"}));
+  if (!file.Get(at + "/content").is_string() || file.Get(at + "/pattern").size() != 1)
+    return file.Wrong("normalizer: Replace: expected one pattern and content");
   const std::string text = file.String(at + "/pattern/String"),
                     regex = file.String(at + "/pattern/Regex"),
                     content = file.String(at + "/content");
@@ -27,6 +30,7 @@ absl::Status ReadReplace(const JsonFile& file, const std::string& at, TextSteps*
 }
 
 absl::Status ReadCharsmap(const JsonFile& file, const std::string& at, TextSteps* steps) {
+  RETURN_IF_ERROR(file.AllowOnly(at, {"type", "precompiled_charsmap"}));
   std::string table;
   const std::string base64 = file.String(at + "/precompiled_charsmap");
   if (!absl::Base64Unescape(base64, &table))
@@ -36,6 +40,16 @@ absl::Status ReadCharsmap(const JsonFile& file, const std::string& at, TextSteps
   if (!made.ok()) return Annotate(made.status(), QuotePath(file.path()), ": normalizer");
   steps->push_back(*std::move(made));
   return absl::OkStatus();
+}
+
+// Returns the step of a type without settings; null for other types.
+std::shared_ptr<const TextStep> PlainStep(const std::string& type) {
+  if (type == "Lowercase") return MakeLowercase();
+  if (type == "StripAccents") return MakeStripAccents();
+  if (type == "NFC") return MakeNormalForm(NormalForm::kNfc);
+  if (type == "NFD") return MakeNormalForm(NormalForm::kNfd);
+  if (type == "NFKC") return MakeNormalForm(NormalForm::kNfkc);
+  return type == "NFKD" ? MakeNormalForm(NormalForm::kNfkd) : nullptr;
 }
 
 // True if `id` is the id of `token` in the vocabulary.
@@ -55,6 +69,9 @@ absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair
   for (size_t i = 0; i < file.Get(at).size(); ++i) {
     const std::string item = absl::StrCat(at, "/", i), special = item + "/SpecialToken/id",
                       text = file.String(item + "/Sequence/id");
+    RETURN_IF_ERROR(file.AllowOnly(item, {"SpecialToken", "Sequence"}));
+    RETURN_IF_ERROR(
+        file.AllowOnly(item + (text.empty() ? "/SpecialToken" : "/Sequence"), {"id", "type_id"}));
     const Json& type = file.Get(item + (text.empty() ? "/SpecialToken" : "/Sequence") + "/type_id");
     TemplateItem made{.token = file.String(special),
         .text = text == "A"           ? 0
@@ -68,7 +85,8 @@ absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair
     if (made.text < 0) {
       // The token's own id is what the file puts around texts.
       const Json& known = file.Get("/post_processor/special_tokens");
-      const Json& ids = JsonMember(JsonMember(known, made.token.c_str()), "ids");
+      const Json& entry = JsonMember(known, made.token.c_str());
+      const Json& ids = JsonMember(entry, "ids");
       if (!ids.is_array() || ids.size() != 1 || !IsIdOf(ids[0], made.token, tokens))
         return WrongId(file, made.token);
     }
@@ -85,26 +103,24 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
   const std::string type = file.String(at + "/type");
   if (file.Get(at).is_null()) return absl::OkStatus();
   if (type == "Sequence") {
+    RETURN_IF_ERROR(file.AllowOnly(at, {"type", "normalizers"}));
     if (!file.Get(at + "/normalizers").is_array())
       return file.Wrong("normalizer: normalizers: expected a list");
     for (size_t i = 0; i < file.Get(at + "/normalizers").size(); ++i)
       RETURN_IF_ERROR(ReadTextSteps(file, absl::StrCat(at, "/normalizers/", i), steps));
-  } else if (type == "Lowercase") {
-    steps->push_back(MakeLowercase());
   } else if (type == "Strip") {
-    steps->push_back(
-        MakeStrip(file.Bool(at + "/strip_left", true), file.Bool(at + "/strip_right", true)));
-  } else if (type == "StripAccents") {
-    steps->push_back(MakeStripAccents());
+    RETURN_IF_ERROR(file.AllowOnly(at, {"type", "strip_left", "strip_right"}));
+    JsonFields fields = file.Fields(at);
+    const bool left = fields.Bool("strip_left", true), right = fields.Bool("strip_right", true);
+    RETURN_IF_ERROR(fields.status());
+    steps->push_back(MakeStrip(left, right));
   } else if (type == "Replace") {
     return ReadReplace(file, at, steps);
   } else if (type == "Precompiled") {
     return ReadCharsmap(file, at, steps);
-  } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
-    steps->push_back(MakeNormalForm(type == "NFC"    ? NormalForm::kNfc
-                                    : type == "NFD"  ? NormalForm::kNfd
-                                    : type == "NFKC" ? NormalForm::kNfkc
-                                                     : NormalForm::kNfkd));
+  } else if (const auto step = PlainStep(type); step != nullptr) {
+    RETURN_IF_ERROR(file.AllowOnly(at, {"type"}));
+    steps->push_back(step);
   } else {
     return file.Wrong(
         "normalizer: type ", type.empty() ? "missing" : Quote(type), ": expected ", kSteps);
@@ -116,6 +132,10 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
   const std::string at = "/post_processor", type = file.String(at + "/type");
   SpecialNames& names = data->names;
   if (type == "BertProcessing" || type == "RobertaProcessing") {
+    RETURN_IF_ERROR(
+        type == "BertProcessing"
+            ? file.AllowOnly(at, {"type", "sep", "cls"})
+            : file.AllowOnly(at, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
     names.cls = file.String(at + "/cls/0"), names.sep = file.String(at + "/sep/0");
     if (names.cls.empty() || names.sep.empty())
       return file.Wrong("post_processor: expected cls and sep");
@@ -128,6 +148,7 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
     return absl::OkStatus();
   }
   if (type == "ByteLevel" && data->kind == SubwordKind::kByteBpe) {
+    RETURN_IF_ERROR(file.AllowOnly(at, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
     data->templates = BareTemplates();
     return absl::OkStatus();
   }
@@ -135,11 +156,36 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
     return file.Wrong("post_processor: type ", type.empty() ? "missing" : Quote(type),
         ": expected TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel");
   }
+  RETURN_IF_ERROR(file.AllowOnly(at, {"type", "single", "pair", "special_tokens"}));
   Templates& templates = data->templates;
   RETURN_IF_ERROR(ReadTemplate(file, at + "/single", false, data->tokens, &templates.single));
   RETURN_IF_ERROR(ReadTemplate(file, at + "/pair", true, data->tokens, &templates.pair));
   names.cls = templates.single.front().token, names.sep = templates.single.back().token;
   return absl::OkStatus();
+}
+
+absl::Status CheckDecoder(const JsonFile& file, SubwordKind kind) {
+  const Json& decoder = file.Get("/decoder");
+  const std::string type = file.String("/decoder/type");
+  if (decoder.is_null()) return absl::OkStatus();
+  if (kind == SubwordKind::kWordPiece && type == "WordPiece") {
+    JsonFields fields = file.Fields("/decoder");
+    fields.AllowOnly({"type", "prefix", "cleanup"});
+    fields.AllowValues("prefix", {"##"});
+    return fields.status();
+  }
+  if (kind == SubwordKind::kByteBpe && type == "ByteLevel")
+    return file.AllowOnly("/decoder", {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  if (kind == SubwordKind::kUnigram && type == "Metaspace")
+    return file.AllowOnly("/decoder",
+        {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+  // A Sequence spells out what Unigram's own decoder does: Replace, ByteFallback, Fuse, Strip.
+  if (kind == SubwordKind::kUnigram && type == "Sequence")
+    return file.AllowOnly("/decoder", {"type", "decoders"});
+  return file.Wrong("decoder: type ", type.empty() ? "missing" : Quote(type), ": expected ",
+      kind == SubwordKind::kWordPiece ? "WordPiece"
+      : kind == SubwordKind::kByteBpe ? "ByteLevel"
+                                      : "Metaspace or Sequence");
 }
 
 }  // namespace cloze

@@ -35,6 +35,11 @@ class JsonFile {
   absl::Status Wrong(const Parts&... what) const {
     return Error(Exit::kData, QuotePath(path_), ": ", what...);
   }
+  // Returns a reader of the members of an object.
+  JsonFields Fields(const std::string& pointer) const;
+  // Returns kData naming the first member of an object that is not in `known`; also if it is none.
+  absl::Status AllowOnly(
+      const std::string& pointer, absl::Span<const absl::string_view> known) const;
   // Checks the type of a component: "normalizer".
   absl::Status CheckType(const std::string& component, const char* expected) const;
   // Reads an object of tokens and their ids, which must be 0 ... n - 1. `what` names it in
@@ -59,6 +64,8 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
 // Sets data->templates and the names of the class and separator tokens, the first and the last
 // token around a single text. Requires all of data->tokens.
 absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
+// Checks that the decoder, if there is one, is that of the kind.
+absl::Status CheckDecoder(const JsonFile& file, SubwordKind kind);
 
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
 std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names);
@@ -66,6 +73,23 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 // Puts an added token at its id; appends it if the vocabulary ends there. Returns false if it does
 // not fit: the id has another token, or ids before it have none.
 bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data);
+
+struct AddedToken {
+  std::string content;
+  bool special = false, lstrip = false, rstrip = false, single_word = false, normalized = false;
+};
+
+// Reads a token with its flags; `what` names it in messages. `usually_special`: it is special
+// unless the object says otherwise.
+absl::StatusOr<AddedToken> ReadAddedToken(
+    const JsonFile& file, const Json& json, const std::string& what, bool usually_special = false);
+// Reads added_tokens of a tokenizer.json. Requires the tokens of the model in *data.
+absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data);
+// Adds the tokens of added_tokens_decoder of tokenizer_config.json, which may be null, or of
+// added_tokens.json, and then `more`. The flags of special tokens are taken from there, else from
+// `named`, unless a tokenizer.json has been read.
+absl::Status AddFurtherTokens(const std::string& folder, const JsonFile* config,
+    absl::Span<const AddedToken> named, absl::Span<const AddedToken> more, TokenizerData* data);
 
 // Completes *data, read from a vocabulary or a tokenizer.json, with the other files in `folder`:
 // names of special tokens, options of the normalizer, further tokens. kData for tokens that do not

@@ -42,6 +42,11 @@ class MergeReader {
 };
 
 absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
+  JsonFields fields = file.Fields("/model");
+  fields.AllowOnly({"type", "dropout", "unk_token", "continuing_subword_prefix",
+      "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+  data->fuse_unknown = fields.Bool("fuse_unk", false);
+  RETURN_IF_ERROR(fields.status());
   for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
            "byte_fallback", "ignore_merges"}) {
     const Json& value = file.Get(absl::StrCat("/model/", field));
@@ -70,15 +75,44 @@ absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
 absl::Status ReadRoberta(const JsonFile& file, TokenizerData* data) {
   RETURN_IF_ERROR(ReadTextSteps(file, "/normalizer", &data->steps));
   RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "ByteLevel"));
-  data->add_prefix_space = file.Bool("/pre_tokenizer/add_prefix_space", true);
-  if (!file.Bool("/pre_tokenizer/use_regex", true))
-    return file.Wrong("pre_tokenizer: use_regex false is not supported");
+  JsonFields fields = file.Fields("/pre_tokenizer");
+  fields.AllowOnly({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  data->add_prefix_space = fields.Bool("add_prefix_space", true);
+  if (!fields.Bool("use_regex", true)) fields.Fail("use_regex", "false is not supported");
+  RETURN_IF_ERROR(fields.status());
   RETURN_IF_ERROR(ReadRobertaModel(file, data));
-  // Only this post-processor trims spans.
-  const bool trims = file.String("/post_processor/type") == "RobertaProcessing";
+  // Only these post-processors trim spans.
+  const std::string post = file.String("/post_processor/type");
+  const bool trims = post == "RobertaProcessing" || post == "ByteLevel";
   data->trim_offsets = trims && file.Bool("/post_processor/trim_offsets", true);
   data->trim_keeps_first = file.Bool("/post_processor/add_prefix_space", true);
   return absl::OkStatus();
+}
+
+// Returns a post-processor that puts special tokens around texts as data.templates says.
+OrderedJson TemplatesJson(const Tokenizer& tokenizer) {
+  OrderedJson special = OrderedJson::object();
+  const auto list = [&](const std::vector<TemplateItem>& items) {
+    OrderedJson json = OrderedJson::array();
+    for (const TemplateItem& item : items) {
+      const std::string id = item.text < 0 ? item.token : item.text == 0 ? "A" : "B";
+      json.push_back(
+          {{item.text < 0 ? "SpecialToken" : "Sequence", {{"id", id}, {"type_id", item.type}}}});
+      if (item.text < 0)
+        special[id] = {{"id", id}, {"ids", OrderedJson::array({tokenizer.id(id)})},
+            {"tokens", OrderedJson::array({id})}};
+    }
+    return json;
+  };
+  const Templates& templates = tokenizer.data().templates;
+  OrderedJson single = list(templates.single), pair = list(templates.pair);
+  return {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"pair", std::move(pair)},
+      {"special_tokens", std::move(special)}};
+}
+
+// True if the templates are RoBERTa's and not those of GPT-2, with or without special tokens.
+bool IsRoberta(const TokenizerData& data) {
+  return data.templates == RobertaTemplates(data.names.cls, data.names.sep);
 }
 
 void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
@@ -97,21 +131,25 @@ void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
   (*json)["post_processor"] = {{"type", "RobertaProcessing"}, {"sep", named(data.names.sep)},
       {"cls", named(data.names.cls)}, {"trim_offsets", data.trim_offsets},
       {"add_prefix_space", data.trim_keeps_first}};
-  if (data.templates == BareTemplates()) (*json)["post_processor"] = bare;
+  if (data.templates == BareTemplates()) {
+    (*json)["post_processor"] = bare;
+  } else if (!IsRoberta(data)) {
+    (*json)["post_processor"] = TemplatesJson(tokenizer);
+  }
   (*json)["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true},
       {"use_regex", true}};
   (*json)["model"] = {{"type", "BPE"}, {"dropout", nullptr},
       {"unk_token", data.drops_unknown ? OrderedJson(nullptr) : OrderedJson(data.names.unk)},
-      {"continuing_subword_prefix", ""}, {"end_of_word_suffix", ""}, {"fuse_unk", false},
-      {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", VocabObject(data.tokens)},
-      {"merges", std::move(merges)}};
+      {"continuing_subword_prefix", ""}, {"end_of_word_suffix", ""},
+      {"fuse_unk", data.fuse_unknown}, {"byte_fallback", false}, {"ignore_merges", false},
+      {"vocab", VocabObject(data.tokens)}, {"merges", std::move(merges)}};
 }
 
 OrderedJson RobertaConfig(const TokenizerData& data, int64_t max_length) {
   return {{"add_prefix_space", data.add_prefix_space}, {"backend", "tokenizers"},
       {"bos_token", data.names.cls}, {"eos_token", data.names.sep}, {"errors", "replace"},
       {"model_max_length", max_length},
-      {"tokenizer_class", data.templates == BareTemplates() ? "GPT2Tokenizer" : "RobertaTokenizer"},
+      {"tokenizer_class", IsRoberta(data) ? "RobertaTokenizer" : "GPT2Tokenizer"},
       {"trim_offsets", data.trim_offsets}};
 }
 

@@ -1,12 +1,9 @@
-// tokenizer_config.json and added_tokens.json, which stand beside a vocabulary or tokenizer.json.
-#include <algorithm>
-#include <map>
+// tokenizer_config.json and special_tokens_map.json, which stand beside a vocabulary or
+// tokenizer.json.
 #include <optional>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
@@ -20,48 +17,132 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 
 namespace {
 
+// The members of tokenizer_config.json that this file reads, then those that change no result of
+// ours: of other programs and tasks, of padding and decoding, and of classes whose tokenizer.json
+// has them as components.
+constexpr absl::string_view kConfigMembers[] = {"add_bos_token", "add_eos_token",
+    "add_prefix_space", "added_tokens_decoder", "additional_special_tokens", "bos_token",
+    "cls_token", "do_lower_case", "eos_token", "extra_special_tokens", "mask_token",
+    "model_input_names", "pad_token", "sep_token", "strip_accents", "tokenize_chinese_chars",
+    "tokenizer_class", "trim_offsets", "truncation_side", "unk_token",
+    // of no effect
+    "auto_map", "backend", "chat_template", "clean_up_tokenization_spaces", "device",
+    "do_basic_tokenize", "errors", "extra_ids", "fix_mistral_regex", "full_tokenizer_file",
+    "init_inputs", "is_local", "keep_accents", "lang", "legacy", "legacy_behaviour",
+    "local_files_only", "max_len", "max_length", "max_seq_length", "merges_file",
+    "model_max_length", "model_type", "name_or_path", "pad_to_multiple_of", "pad_token_type_id",
+    "padding", "padding_side", "processor_class", "remove_space", "return_token_type_ids",
+    "separate_vocabs", "source_lang", "source_spm", "sp_model_file", "special_tokens_map_file",
+    "spm_file", "src_lang", "stride", "target_lang", "target_spm", "tgt_lang", "tokenizer_file",
+    "tokenizer_type", "transformers_version", "truncation_strategy", "trust_remote_code",
+    "use_default_system_prompt", "use_fast", "verbose", "vocab_file", "vocab_type"};
+
+// Special tokens of two files, with their flags.
+struct NamedTokens {
+  std::vector<AddedToken> named, more;
+  std::string bos = kEndOfText, eos = kEndOfText;
+};
+
 // Applies the normalizer settings of tokenizer_config.json. transformers prefers them to
 // tokenizer.json, unless the class is its generic one.
 absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData* data) {
   const std::string type = file.String("/tokenizer_class");
   if (from_json && (type == "PreTrainedTokenizerFast" || type == "TokenizersBackend"))
     return absl::OkStatus();
+  JsonFields fields = file.Fields("");
   NormalizerOptions& options = data->options;
   const NormalizerOptions before = options;
   // For other kinds the options only enter the key of the token cache, which must not change.
   if (!from_json || data->kind == SubwordKind::kWordPiece) {
-    options.lowercase = file.Bool("/do_lower_case", options.lowercase);
+    options.lowercase = fields.Bool("do_lower_case", options.lowercase);
     // Unless it is given, strip_accents follows do_lower_case.
-    options.strip_accents = file.Bool("/strip_accents",
+    options.strip_accents = fields.Bool("strip_accents",
         before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
-    options.chinese_chars = file.Bool("/tokenize_chinese_chars", options.chinese_chars);
+    options.chinese_chars = fields.Bool("tokenize_chinese_chars", options.chinese_chars);
   }
   const bool prefixed = data->add_prefix_space;
-  if (data->kind == SubwordKind::kByteBpe)
-    data->add_prefix_space = file.Bool("/add_prefix_space", prefixed);
+  if (data->kind == SubwordKind::kByteBpe) {
+    data->add_prefix_space = fields.Bool("add_prefix_space", prefixed);
+    if (!from_json) data->trim_offsets = fields.Bool("trim_offsets", data->trim_offsets);
+  }
   if (data->add_prefix_space != prefixed) data->trim_keeps_first = data->add_prefix_space;
+  RETURN_IF_ERROR(fields.status());
   const bool same = options == before && data->add_prefix_space == prefixed;
   if (same || data->json.empty()) return absl::OkStatus();
   return file.Wrong("contradicts the tokenizer.json beside it: expected the same do_lower_case, ",
       "strip_accents, tokenize_chinese_chars and add_prefix_space");
 }
 
-// Fills the names that are still empty.
-void FillNames(const JsonFile& file, SpecialNames* names) {
+// Reads a special token: a string, or an object with its flags, which goes to *list unless that has
+// the token. Returns "" if the member is missing or null.
+absl::StatusOr<std::string> ReadNamed(
+    const JsonFile& file, const std::string& what, std::vector<AddedToken>* list) {
+  const Json& json = file.Get("/" + what);
+  if (json.is_null() || json.is_string()) return file.String("/" + what);
+  ASSIGN_OR_RETURN(AddedToken token, ReadAddedToken(file, json, what, true));
+  token.special = true;
+  const std::string content = token.content;
+  if (absl::c_none_of(*list, [&](const AddedToken& t) { return t.content == content; }))
+    list->push_back(std::move(token));
+  return content;
+}
+
+// Fills the names that are still empty, and *tokens.
+absl::Status FillNames(const JsonFile& file, SpecialNames* names, NamedTokens* tokens) {
   for (const auto& [field, name] : NameFields(names)) {
-    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
-    if (name->empty()) *name = file.String(pointer);
-    if (name->empty()) *name = file.String(pointer + "/content");
+    ASSIGN_OR_RETURN(const std::string found, ReadNamed(file, field, &tokens->named));
+    if (name->empty()) *name = found;
   }
+  for (const auto& [field, name] :
+      {std::pair("bos_token", &tokens->bos), std::pair("eos_token", &tokens->eos)}) {
+    ASSIGN_OR_RETURN(const std::string found, ReadNamed(file, field, &tokens->named));
+    if (!file.Get(absl::StrCat("/", field)).is_null() || file.Fields("").IsNull(field))
+      *name = found;
+  }
+  for (const std::string list : {"additional_special_tokens", "extra_special_tokens"}) {
+    const Json& members = file.Get("/" + list);
+    if (!members.is_null() && !members.is_structured())
+      return file.Wrong(list, ": expected a list of tokens");
+    for (const auto& [key, json] : members.items()) {
+      AddedToken token;
+      if (json.is_string()) {
+        token.content = json.get<std::string>();
+      } else {
+        ASSIGN_OR_RETURN(
+            token, ReadAddedToken(file, json, absl::StrCat(list, ": ", Quote(key)), true));
+      }
+      token.special = true;
+      tokens->more.push_back(std::move(token));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Fills the names that `data` does not have yet, and sets what tokenizer_config.json says of texts.
-absl::Status ReadTokenizerConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
+absl::Status ReadTokenizerConfig(
+    const JsonFile& file, bool from_json, TokenizerData* data, NamedTokens* tokens) {
+  JsonFields fields = file.Fields("");
+  fields.AllowOnlyUnset(kConfigMembers);
+  fields.AllowValues("truncation_side", {nullptr, "right", "left"});
+  if (const std::string side = fields.String("truncation_side"); !side.empty())
+    data->truncates_left = side == "left";
+  RETURN_IF_ERROR(fields.status());
   RETURN_IF_ERROR(ReadNormalizer(file, from_json, data));
   const Json& inputs = file.Get("/model_input_names");
   data->one_type = inputs.is_array() && !absl::c_linear_search(inputs, "token_type_ids");
-  FillNames(file, &data->names);
-  return absl::OkStatus();
+  return FillNames(file, &data->names, tokens);
+}
+
+// Returns GPT-2's templates, in which bos and eos stand around each text if they are not empty.
+Templates AroundTemplates(const std::string& bos, const std::string& eos) {
+  Templates templates;
+  for (const int text : {0, 1}) {
+    if (!bos.empty()) templates.pair.push_back({.token = bos});
+    templates.pair.push_back({.text = text});
+    if (!eos.empty()) templates.pair.push_back({.token = eos});
+    if (text == 0) templates.single = templates.pair;
+  }
+  return templates;
 }
 
 // Classes whose files have the names of BERT's or GPT-2's, but are read in other ways.
@@ -72,7 +153,8 @@ constexpr absl::string_view kForeignClasses[] = {"BertJapaneseTokenizer", "Bertw
 
 // Sets the special tokens that are added to texts, of a vocabulary without a tokenizer.json, from
 // the class of tokenizer_config.json or the family of config.json. kData for foreign classes.
-absl::Status SetTemplates(const std::string& folder, const JsonFile* config, TokenizerData* data) {
+absl::Status SetTemplates(const std::string& folder, const JsonFile* config,
+    const NamedTokens& tokens, TokenizerData* data) {
   std::string name = config == nullptr ? "" : config->String("/tokenizer_class");
   if (const std::string path = JoinPath(folder, "config.json"); name.empty() && PathExists(path)) {
     ASSIGN_OR_RETURN(const JsonFile model, JsonFile::Read(path));
@@ -85,88 +167,12 @@ absl::Status SetTemplates(const std::string& folder, const JsonFile* config, Tok
   if (!data->templates.single.empty()) return absl::OkStatus();
   if (absl::StartsWith(name, "MPNetTokenizer") || name == "mpnet")
     data->make_templates = RobertaTemplates;
-  if (absl::StartsWith(name, "GPT2Tokenizer") || name == "gpt2")
-    data->make_templates = [](const std::string&, const std::string&) { return BareTemplates(); };
-  return absl::OkStatus();
-}
-
-// Fills the names that `data` does not have yet from special_tokens_map.json.
-absl::Status ReadSpecialTokensMap(const std::string& folder, TokenizerData* data) {
-  const std::string path = JoinPath(folder, "special_tokens_map.json");
-  if (!PathExists(path)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
-  FillNames(file, &data->names);
-  return absl::OkStatus();
-}
-
-struct FurtherToken {
-  std::string content;
-  bool special = false, lstrip = false, rstrip = false, normalized = false;
-};
-using FurtherTokens = std::map<uint64_t, FurtherToken>;
-
-// Returns the tokens of tokenizer_config.json or, without it, of added_tokens.json.
-absl::StatusOr<FurtherTokens> ReadFurtherTokens(const std::string& folder, const JsonFile* config) {
-  FurtherTokens further;
-  if (config != nullptr && config->Get("/added_tokens_decoder").is_object()) {
-    for (const auto& [id, token] : config->Get("/added_tokens_decoder").items()) {
-      const Json& members = token;  // clang 14 does not capture structured bindings
-      const auto flag = [&](const char* name) { return JsonMember(members, name) == true; };
-      const Json& content = JsonMember(members, "content");
-      uint64_t number = 0;
-      if (!absl::SimpleAtoi(id, &number) || !content.is_string())
-        return config->Wrong("added_tokens_decoder: expected ids and objects with content");
-      further[number] = {content.get<std::string>(), flag("special"), flag("lstrip"),
-          flag("rstrip"), flag("normalized")};
-    }
-  } else if (const std::string path = JoinPath(folder, "added_tokens.json"); PathExists(path)) {
-    ASSIGN_OR_RETURN(const JsonFile list, JsonFile::Read(path));
-    for (const auto& [content, id] : list.Get("").items()) {
-      if (!id.is_number_unsigned()) return list.Wrong(Quote(content), ": expected an id");
-      further[id.get<uint64_t>()] = {.content = content, .normalized = true};
-    }
-  }
-  return further;
-}
-
-// Adds the further tokens that are neither added nor special tokens yet.
-absl::Status AddFurtherTokens(
-    const std::string& folder, FurtherTokens further, const JsonFile* config, TokenizerData* data) {
-  std::set<std::string> known;
-  for (const int32_t id : data->added) known.insert(data->tokens[id]);
-  for (const auto& [field, name] : NameFields(&data->names)) known.insert(*name);
-  uint64_t next = data->tokens.size();  // id of the next token without one
-  if (!further.empty()) next = std::max(next, further.rbegin()->first + 1);
-  for (const char* field : {"/additional_special_tokens", "/extra_special_tokens"}) {
-    for (const Json& token : config == nullptr ? Json() : config->Get(field)) {
-      const Json& content = token.is_string() ? token : JsonMember(token, "content");
-      if (!content.is_string() || known.contains(content.get<std::string>())) continue;
-      const auto text = content.get<std::string>();
-      const bool listed =
-          absl::c_any_of(further, [&](const auto& f) { return f.second.content == text; });
-      if (listed) continue;
-      const auto found = absl::c_find(data->tokens, text);
-      further[found == data->tokens.end() ? next++ : found - data->tokens.begin()] = {
-          .content = text, .special = true};
-    }
-  }
-  for (const auto& [id, added] : further) {
-    const FurtherToken& token = added;
-    const auto wrong = [&](const auto&... what) {
-      return Error(
-          Exit::kData, QuotePath(folder), ": added token ", Quote(token.content), ": ", what...);
+  if (absl::StartsWith(name, "GPT2Tokenizer") || name == "gpt2") {
+    const auto added = [&](const char* flag, const std::string& token) {
+      return config != nullptr && config->Bool(flag, false) ? token : "";
     };
-    if (!PlaceToken(id, token.content, data))
-      return wrong("has id ", id, ", which does not fit the vocabulary");
-    if (known.contains(token.content)) continue;
-    if (!data->json.empty()) return wrong("is not in tokenizer.json");
-    data->added.push_back(static_cast<int32_t>(id));
-    // The other kinds normalize no text when they are read without a tokenizer.json.
-    if (token.normalized && data->kind == SubwordKind::kWordPiece)
-      data->normalized.push_back(static_cast<int32_t>(id));
-    if (token.special) data->special.push_back(static_cast<int32_t>(id));
-    if (token.lstrip) data->lstrip.push_back(token.content);
-    if (token.rstrip) data->rstrip.push_back(token.content);
+    data->templates =
+        AroundTemplates(added("/add_bos_token", tokens.bos), added("/add_eos_token", tokens.eos));
   }
   return absl::OkStatus();
 }
@@ -175,17 +181,25 @@ absl::Status AddFurtherTokens(
 
 absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData* data) {
   std::optional<JsonFile> config;
+  NamedTokens tokens;
   if (const std::string path = JoinPath(folder, "tokenizer_config.json"); PathExists(path)) {
     ASSIGN_OR_RETURN(config, JsonFile::Read(path));
-    RETURN_IF_ERROR(ReadTokenizerConfig(*config, from_json, data));
+    RETURN_IF_ERROR(ReadTokenizerConfig(*config, from_json, data, &tokens));
   }
   const JsonFile* const beside = config ? &*config : nullptr;
-  if (!from_json) {
-    RETURN_IF_ERROR(ReadSpecialTokensMap(folder, data));
-    RETURN_IF_ERROR(SetTemplates(folder, beside, data));
+  if (const std::string path = JoinPath(folder, "special_tokens_map.json"); PathExists(path)) {
+    ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
+    JsonFields fields = file.Fields("");
+    fields.AllowOnlyUnset({"additional_special_tokens", "bos_token", "cls_token", "eos_token",
+        "extra_special_tokens", "mask_token", "pad_token", "sep_token", "unk_token"});
+    RETURN_IF_ERROR(fields.status());
+    NamedTokens unused;  // a tokenizer.json has its own tokens
+    SpecialNames names;
+    RETURN_IF_ERROR(
+        FillNames(file, from_json ? &names : &data->names, from_json ? &unused : &tokens));
   }
-  ASSIGN_OR_RETURN(FurtherTokens further, ReadFurtherTokens(folder, beside));
-  return AddFurtherTokens(folder, std::move(further), beside, data);
+  if (!from_json) RETURN_IF_ERROR(SetTemplates(folder, beside, tokens, data));
+  return AddFurtherTokens(folder, beside, tokens.named, tokens.more, data);
 }
 
 }  // namespace cloze

@@ -2,7 +2,6 @@
 #include "core/text/files/tokenizer_files.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -48,6 +47,19 @@ std::string JsonFile::String(const std::string& pointer) const {
 bool JsonFile::Bool(const std::string& pointer, bool otherwise) const {
   const Json& value = Get(pointer);
   return value.is_boolean() ? value.get<bool>() : otherwise;
+}
+
+JsonFields JsonFile::Fields(const std::string& pointer) const {
+  return JsonFields(
+      Get(pointer), pointer.empty() ? path_ : absl::StrCat(path_, ": ", pointer.substr(1)));
+}
+
+absl::Status JsonFile::AllowOnly(
+    const std::string& pointer, absl::Span<const absl::string_view> known) const {
+  if (!Get(pointer).is_object()) return Wrong(pointer.substr(1), ": expected an object");
+  JsonFields fields = Fields(pointer);
+  fields.AllowOnly(known);
+  return fields.status();
 }
 
 absl::Status JsonFile::CheckType(const std::string& component, const char* expected) const {
@@ -111,42 +123,26 @@ const TokenizerFormat& FormatOf(SubwordKind kind) {
   return kBertFormat;
 }
 
-absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
-  struct Added {
-    std::string content;
-    bool normalized, special;
-  };
-  std::map<uint64_t, Added> added;
-  for (const Json& token : file.Get("/added_tokens")) {
-    const auto flag = [&](const char* name) {
-      return token.is_object() && token.contains(name) && token[name] == true;
-    };
-    const auto text = [&](const char* name) {
-      return token.is_object() && token.contains(name) ? token[name] : Json();
-    };
-    const Json content = text("content"), id = text("id");
-    if (!content.is_string() || content == "" || !id.is_number_unsigned())
-      return file.Wrong("added_tokens: expected content and id");
-    // Without a normalizer, `normalized` makes no difference.
-    const bool normalized = !file.Get("/normalizer").is_null() && flag("normalized");
-    if (flag("single_word")) {
-      return file.Wrong(
-          "added_tokens: ", Quote(content.get<std::string>()), ": single_word is not supported");
-    }
-    added[id.get<uint64_t>()] = {content.get<std::string>(), normalized, flag("special")};
-    if (flag("lstrip")) data->lstrip.push_back(content.get<std::string>());
-    if (flag("rstrip")) data->rstrip.push_back(content.get<std::string>());
+// Checks the members of the file itself, and those of the components that change no ids.
+absl::Status CheckMembers(const JsonFile& file) {
+  RETURN_IF_ERROR(
+      file.AllowOnly("", {"version", "truncation", "padding", "added_tokens", "normalizer",
+                             "pre_tokenizer", "post_processor", "decoder", "model"}));
+  JsonFields root = file.Fields("");
+  root.AllowValues("version", {nullptr, "1.0"});
+  RETURN_IF_ERROR(root.status());
+  // transformers sets the length and the strategy, which it calls longest_first, for each call.
+  if (!file.Get("/truncation").is_null()) {
+    RETURN_IF_ERROR(
+        file.AllowOnly("/truncation", {"direction", "max_length", "strategy", "stride"}));
+    JsonFields truncation = file.Fields("/truncation");
+    truncation.AllowValues("direction", {"Right", "Left"});
+    truncation.AllowValues("strategy", {"LongestFirst"});
+    RETURN_IF_ERROR(truncation.status());
   }
-  for (const auto& [id, token] : added) {
-    if (!PlaceToken(id, token.content, data)) {
-      return file.Wrong("added_tokens: ", Quote(token.content), " has id ", id,
-          ", which does not fit the vocabulary");
-    }
-    data->added.push_back(static_cast<int32_t>(id));
-    if (token.special) data->special.push_back(static_cast<int32_t>(id));
-    if (token.normalized) data->normalized.push_back(static_cast<int32_t>(id));
-  }
-  return absl::OkStatus();
+  if (file.Get("/padding").is_null()) return absl::OkStatus();
+  return file.AllowOnly("/padding",
+      {"strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token"});
 }
 
 // Keeps the file, which says more than the writer of the kind could, and what determines its ids.
@@ -154,6 +150,7 @@ void KeepFile(const JsonFile& file, TokenizerData* data) {
   data->json = file.text();
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor", "added_tokens"})
     absl::StrAppend(&data->rules, file.Get(absl::StrCat("/", part)).dump(), "\n");
+  if (data->fuse_unknown) data->rules += "fuse\n";
   const auto* scores = reinterpret_cast<const char*>(data->scores.data());
   absl::StrAppend(&data->rules, MergesText(*data), data->byte_fallback, data->drops_unknown,
       absl::string_view(scores, data->scores.size() * sizeof(double)));
@@ -170,6 +167,9 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
     if (type != format->model) continue;
     TokenizerData data;
     data.kind = format->kind;
+    data.truncates_left = file.String("/truncation/direction") == "Left";
+    RETURN_IF_ERROR(CheckMembers(file));
+    RETURN_IF_ERROR(CheckDecoder(file, data.kind));
     RETURN_IF_ERROR(format->read(file, &data));
     RETURN_IF_ERROR(ReadAddedTokens(file, &data));
     RETURN_IF_ERROR(ReadPostProcessor(file, &data));
@@ -215,7 +215,8 @@ OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
   OrderedJson added = OrderedJson::array();
   for (const int32_t id : ids) {
     const std::string& token = tokenizer.token(id);
-    added.push_back({{"id", id}, {"content", token}, {"single_word", false},
+    added.push_back({{"id", id}, {"content", token},
+        {"single_word", absl::c_linear_search(data.single_word, token)},
         {"lstrip", absl::c_linear_search(data.lstrip, token)},
         {"rstrip", absl::c_linear_search(data.rstrip, token)},
         {"normalized", absl::c_linear_search(data.normalized, id)},
@@ -288,6 +289,9 @@ absl::Status SaveTokenizer(
       RETURN_IF_ERROR(write(file.name, file.content(data)));
     config = format.config(data, max_length);
   }
+  // tokenizer_config.json decides if the kept tokenizer.json says "Left".
+  if (data.truncates_left || absl::StrContains(data.json, "\"Left\""))
+    config["truncation_side"] = data.truncates_left ? "left" : "right";
   SpecialNames special = data.names;
   for (const auto& [field, name] : NameFields(&special)) {
     if (!name->empty()) names[field] = config[field] = *name;

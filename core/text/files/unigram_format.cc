@@ -12,8 +12,14 @@ namespace {
 absl::Status ReadMetaspace(const JsonFile& file, const std::string& at, MetaspaceOptions* options) {
   if (const std::string with = file.String(at + "/replacement"); with != "▁")
     return file.Wrong("pre_tokenizer: Metaspace: replacement ", Quote(with), ": expected U+2581");
-  std::string scheme = file.String(at + "/prepend_scheme");
-  if (scheme.empty()) scheme = file.Bool(at + "/add_prefix_space", true) ? "always" : "never";
+  JsonFields fields = file.Fields(at);
+  fields.AllowOnly(
+      {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+  fields.AllowValues("str_rep", {nullptr, kMetaspace});
+  std::string scheme = fields.String("prepend_scheme");
+  const bool prefix = fields.Bool("add_prefix_space", true);
+  if (scheme.empty()) scheme = prefix ? "always" : "never";
+  if (!prefix && scheme != "never") fields.Fail("add_prefix_space", "contradicts prepend_scheme");
   using Prepend = MetaspaceOptions::Prepend;
   if (scheme != "always" && scheme != "first" && scheme != "never") {
     return file.Wrong("pre_tokenizer: Metaspace: prepend_scheme ", Quote(scheme),
@@ -22,14 +28,15 @@ absl::Status ReadMetaspace(const JsonFile& file, const std::string& at, Metaspac
   options->prepend = scheme == "always"  ? Prepend::kAlways
                      : scheme == "first" ? Prepend::kFirst
                                          : Prepend::kNever;
-  options->split = file.Bool(at + "/split", true);
-  return absl::OkStatus();
+  options->split = fields.Bool("split", true);
+  return fields.status();
 }
 
 // Reads a Metaspace, or a sequence of others that ends with one.
 absl::Status ReadPreTokenizer(const JsonFile& file, MetaspaceOptions* options) {
   const std::string root = "/pre_tokenizer";
   const bool sequence = file.String(root + "/type") == "Sequence";
+  if (sequence) RETURN_IF_ERROR(file.AllowOnly(root, {"type", "pretokenizers"}));
   const size_t count = sequence ? file.Get(root + "/pretokenizers").size() : 1;
   for (size_t i = 0; i < count; ++i) {
     const std::string at = sequence ? absl::StrCat(root, "/pretokenizers/", i) : root,
@@ -37,10 +44,12 @@ absl::Status ReadPreTokenizer(const JsonFile& file, MetaspaceOptions* options) {
     const bool last = i + 1 == count;
     if (type == "Metaspace" && last) return ReadMetaspace(file, at, options);
     if (type == "WhitespaceSplit" && !last) {
+      RETURN_IF_ERROR(file.AllowOnly(at, {"type"}));
       options->cuts_spaces = true;
     } else if (type == "Punctuation" && !last &&
                (file.Get(at + "/behavior").is_null() ||
                    absl::EqualsIgnoreCase(file.String(at + "/behavior"), "isolated"))) {
+      RETURN_IF_ERROR(file.AllowOnly(at, {"type", "behavior"}));
       options->cuts_punctuation = true;
     } else {
       return file.Wrong("pre_tokenizer: type ", type.empty() ? "missing" : Quote(type),
@@ -53,7 +62,11 @@ absl::Status ReadPreTokenizer(const JsonFile& file, MetaspaceOptions* options) {
 absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
   RETURN_IF_ERROR(ReadTextSteps(file, "/normalizer", &data->steps));
   RETURN_IF_ERROR(ReadPreTokenizer(file, &data->metaspace));
-  data->byte_fallback = file.Bool("/model/byte_fallback", false);
+  JsonFields fields = file.Fields("/model");
+  fields.AllowOnly({"type", "unk_id", "vocab", "byte_fallback", "fuse_unk"});
+  fields.AllowValues("fuse_unk", {true});  // Unigram always does
+  data->byte_fallback = fields.Bool("byte_fallback", false);
+  RETURN_IF_ERROR(fields.status());
   const Json& vocab = file.Get("/model/vocab");
   if (!vocab.is_array() || vocab.empty())
     return file.Wrong("model: vocab: expected a list of pieces with scores");
@@ -76,7 +89,7 @@ absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
   return absl::OkStatus();
 }
 
-OrderedJson AddedToken(const std::string& token, int64_t id) {
+OrderedJson AddedTokenJson(const std::string& token, int64_t id) {
   return {{"id", id}, {"content", token}, {"single_word", false}, {"lstrip", token == "<mask>"},
       {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
@@ -122,7 +135,7 @@ absl::StatusOr<TokenizerData> NewUnigram(
   constexpr int kUnknown = 3;
   OrderedJson added = OrderedJson::array(), vocab = OrderedJson::array();
   for (const char* token : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
-    added.push_back(AddedToken(token, static_cast<int64_t>(added.size())));
+    added.push_back(AddedTokenJson(token, static_cast<int64_t>(added.size())));
     vocab.push_back(OrderedJson::array({token, 0.0}));
   }
   // Hugging Face's JSON parser reads numbers of more than 15 digits inexactly, which breaks ties.

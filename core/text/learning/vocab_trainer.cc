@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <unordered_map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -13,6 +15,7 @@
 #include "core/text/learning/merge_learner.h"
 #include "core/text/learning/unigram_learner.h"
 #include "core/text/tokenizer/pipeline.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -70,6 +73,56 @@ absl::StatusOr<Recipe> RecipeOf(const VocabOptions& options) {
   };
   return recipe;
 }
+
+// Counts letters that lose their marks, such as "ö", which becomes "o".
+class StrippedLetters {
+ public:
+  explicit StrippedLetters(const VocabOptions& options)
+      : active_(options.kind != SubwordKind::kByteBpe && options.normalizer.strip_accents),
+        lowercase_(options.normalizer.lowercase),
+        is_mark_(options.kind == SubwordKind::kUnigram ? IsCombining : IsMark) {}
+
+  // Adds a word that occurred `count` times.
+  void Add(absl::string_view word, int64_t count) {
+    if (!active_) return;
+    bool lost = false;
+    std::string letter, kept, base;  // `base`: of the character before a mark of its own
+    for (size_t at = 0; at < word.size(); at += CodePointAt(word, at).size) {
+      const char32_t c = CodePointAt(word, at).value;
+      const std::u32string lower = lowercase_ ? Lowercase(c) : std::u32string(1, c);
+      letter = is_mark_(c) ? base : "";
+      kept = letter;
+      for (const char32_t l : lower) {
+        AppendUtf8(l, &letter);
+        for (const char32_t part : Decompose(l))
+          if (!is_mark_(part)) AppendUtf8(part, &kept);
+      }
+      base = kept;
+      if (c < 0x80 || kept == letter || !HasMark(lower)) continue;
+      counts_[{letter, kept}] += count;
+      lost = true;
+    }
+    if (lost) words_ += count;
+  }
+  void Report(VocabResult* result) const {
+    result->stripped_words = words_;
+    std::vector<std::pair<int64_t, std::pair<std::string, std::string>>> sorted;
+    for (const auto& [letter, count] : counts_) sorted.emplace_back(-count, letter);
+    std::sort(sorted.begin(), sorted.end());
+    for (const auto& [count, letter] : sorted) result->stripped.push_back(letter);
+  }
+
+ private:
+  bool HasMark(const std::u32string& letters) const {
+    return absl::c_any_of(
+        letters, [&](char32_t c) { return absl::c_any_of(Decompose(c), is_mark_); });
+  }
+
+  const bool active_, lowercase_;
+  bool (*const is_mark_)(char32_t);
+  std::map<std::pair<std::string, std::string>, int64_t> counts_;
+  int64_t words_ = 0;
+};
 
 // How often each word occurred, with an estimate of the memory that takes.
 struct WordCounts {
@@ -139,12 +192,13 @@ class WordCounter {
     }
   }
 
-  // Returns the normalized words, sorted, and forgets all counts.
-  CountedWords Take() {
+  // Returns the normalized words, sorted, and forgets all counts. Adds the raw ones to *stripped.
+  CountedWords Take(StrippedLetters* stripped) {
     parts_.clear();
     WordCounts normal;
     std::string word;
     for (const auto& [raw, count] : counts_.words) {
+      stripped->Add(raw, count);
       word.clear();
       if (recipe_.normalize(raw, &word)) {
         normal.Add(word, count);
@@ -164,7 +218,7 @@ class WordCounter {
     while (!lines.empty()) {
       const absl::string_view line =
           lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
-      recipe_.text.pre_tokenizer->Split(line, Place::kStart, [&](size_t begin, size_t end, bool) {
+      recipe_.text.pre_tokenizer->Split(line, {}, [&](size_t begin, size_t end, bool) {
         absl::string_view word = line.substr(begin, end - begin);
         // Unigram cuts words at white space only, and whole texts may have none.
         while (recipe_.data.kind == SubwordKind::kUnigram && word.size() > kMaxRawWord) {
@@ -240,7 +294,9 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     RETURN_IF_ERROR(counter.AddTexts(
         *texts, file, [&](int64_t done) { progress("reading", done, std::max(done, total)); }));
   }
-  const CountedWords words = counter.Take();
+  StrippedLetters stripped(options);
+  const CountedWords words = counter.Take(&stripped);
+  stripped.Report(&result);
   if (words.empty()) {
     return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
         ": no words to learn a vocabulary from",

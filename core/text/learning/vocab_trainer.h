@@ -36,6 +36,10 @@ struct VocabResult {
   int64_t distinct_words = 0;  // of these, normalized
   // Left out: over 100 characters (always <unk>) or 4096 bytes, or rare beyond memory_limit.
   int64_t dropped_words = 0;
+  // With strip_accents: the words that lose marks, and their letters with and without marks, by
+  // falling count.
+  int64_t stripped_words = 0;
+  std::vector<std::pair<std::string, std::string>> stripped;
 };
 
 using VocabProgress = absl::FunctionRef<void(const char* stage, int64_t done, int64_t total)>;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "core/text/tokenizer/pipeline.h"
@@ -30,6 +31,16 @@ int64_t SpacesAfter(absl::string_view text, int64_t at) {
   return at;
 }
 
+// True if there is a character of a word before or at text[at].
+bool WordBefore(absl::string_view text, size_t at) {
+  size_t begin = at;
+  while (begin > 0 && at - begin < 4 && (begin == at || (text[begin] & 0xC0) == 0x80)) --begin;
+  return begin < at && IsWord(CodePointAt(text.substr(0, at), begin).value);
+}
+bool WordAt(absl::string_view text, size_t at) {
+  return at < text.size() && IsWord(CodePointAt(text, at).value);
+}
+
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<Token> tokens) : tokens_(std::move(tokens)) {
@@ -43,8 +54,7 @@ AddedTokens::AddedTokens(std::vector<Token> tokens) : tokens_(std::move(tokens))
   trie_ = Trie(std::move(entries));
 }
 
-AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from) const {
-  const size_t start = from;
+AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from, size_t done) const {
   for (; from < text.size(); ++from) {
     if (first_bytes_.size() == 1) {
       const void* at = std::memchr(text.data() + from, first_bytes_[0], text.size() - from);
@@ -62,8 +72,13 @@ AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from) const 
     }
     if (found < 0) continue;
     const Token& token = tokens_[found];
-    const auto at = static_cast<int64_t>(from), end = static_cast<int64_t>(from + size);
-    return {{token.lstrip ? SpacesBefore(text, start, at) : at,
+    const auto at = static_cast<int64_t>(from), end = static_cast<int64_t>(from + size),
+               start = static_cast<int64_t>(done);
+    if (token.single_word && (WordBefore(text, from) || WordAt(text, from + size))) {
+      from += size - 1;
+      continue;
+    }
+    return {{token.lstrip ? std::max(SpacesBefore(text, start, at), start) : at,
                 token.rstrip ? SpacesAfter(text, end) : end},
         token.id, {at, end}};
   }

@@ -14,12 +14,14 @@ namespace {
 
 class ByteBpe final : public SubwordModel {
  public:
-  ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
+  ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown)
+      : fuses_(data.fuse_unknown) {
     for (int b = 0; b < 256; ++b) {
       std::string spelling;
       AppendUtf8(ByteCharacter(static_cast<uint8_t>(b)), &spelling);
       const int32_t id = ids.Find(spelling);
       bytes_[b] = id < 0 ? unknown : id;
+      unknown_[b] = id < 0;
     }
     merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
     seed_ = reinterpret_cast<uintptr_t>(merges_.data());  // a random address
@@ -69,7 +71,9 @@ class ByteBpe final : public SubwordModel {
     return at;
   }
 
+  const bool fuses_;  // adjacent unknown bytes are one symbol
   std::array<int32_t, 256> bytes_;
+  std::array<bool, 256> unknown_;
   std::vector<Merge> merges_;  // a hash table, at most half full; unused places have left < 0
   uint64_t seed_;  // of the hash; random, so that no file can choose merges that share a place
 };
@@ -78,8 +82,16 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   thread_local std::vector<Symbol> symbols;
   thread_local std::vector<Candidate> heap;
   symbols.clear(), heap.clear(), pieces->clear();
+  bool after_unknown = false;
   for (size_t i = 0; i < word.size(); ++i) {
-    const int32_t id = bytes_[static_cast<uint8_t>(word[i])];
+    const auto value = static_cast<uint8_t>(word[i]);
+    const int32_t id = bytes_[value];
+    const bool fused = fuses_ && after_unknown && unknown_[value] && id >= 0;
+    after_unknown = unknown_[value];
+    if (fused) {
+      symbols.back().piece.end = static_cast<int32_t>(i) + 1;
+      continue;
+    }
     const auto at = static_cast<int32_t>(symbols.size()), byte = static_cast<int32_t>(i);
     if (id >= 0) symbols.push_back({{id, byte, byte + 1}, at - 1, at + 1});
   }

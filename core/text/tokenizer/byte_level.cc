@@ -91,7 +91,7 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
 
   void Split(absl::string_view text, Place place, WordSink sink) const override {
     size_t at = 0;
-    if ((add_prefix_space_ || place == Place::kGiven) && !text.empty() && text[0] != ' ') {
+    if ((add_prefix_space_ || place.given) && !text.empty() && text[0] != ' ') {
       at = WordEnd(text, 0, true);
       sink(0, at, true);
     }

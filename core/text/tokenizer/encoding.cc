@@ -51,8 +51,8 @@ class TextEncoder {
     }
     byte_ = to;
   }
-  // Adds the tokens of the words in bytes [begin, end) of the text; `start` if they are its first.
-  void AddWords(size_t begin, size_t end, bool start);
+  // Adds the tokens of the words in bytes [begin, end) of the text.
+  void AddWords(size_t begin, size_t end, Place place);
   // Normalizes bytes [begin, end) of the text, and adds the tokens of the result.
   void AddNormalized(size_t begin, size_t end);
   void AddToken(const AddedTokens::Match& match);
@@ -120,8 +120,7 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
   number_ += !given_;
 }
 
-void TextEncoder::AddWords(size_t begin, size_t end, bool start) {
-  const Place place = given_ ? Place::kGiven : start ? Place::kStart : Place::kInside;
+void TextEncoder::AddWords(size_t begin, size_t end, Place place) {
   const absl::string_view part = text_.substr(begin, end - begin);
   pipeline_.pre_tokenizer->Split(part, place, [&](size_t from, size_t to, bool prefixed) {
     AddWord({static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)}, prefixed);
@@ -145,7 +144,9 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
   TextEncoder inner(pipeline_, normal.text, given_, number_, &encoding_);
   ForEachPart(
       pipeline_.added_normal, normal.text,
-      [&](size_t from, size_t to) { inner.AddWords(from, to, begin + from == 0); },
+      [&](size_t from, size_t to) {
+        inner.AddWords(from, to, Pipeline::PlaceOf(normal, from, begin, given_));
+      },
       [&](const AddedTokens::Match& match) { inner.AddToken(match); });
   number_ = inner.number_;
   std::vector<int64_t> chars;  // code points of the part before each of its bytes, and in all
@@ -176,7 +177,7 @@ void TextEncoder::Run() {
       pipeline_.added, text_,
       [&](size_t begin, size_t end) {
         if (pipeline_.NormalizesText()) return AddNormalized(begin, end);
-        AddWords(begin, end, begin == 0);
+        AddWords(begin, end, {.start = begin == 0, .given = given_});
       },
       [&](const AddedTokens::Match& match) { AddToken(match); });
 }

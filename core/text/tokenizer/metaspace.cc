@@ -62,6 +62,9 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     }
     flush(text.size(), true);
   }
+  bool needs_start() const override {
+    return options_.prepend == MetaspaceOptions::Prepend::kFirst;
+  }
   absl::string_view prefix() const override { return kMetaspace; }
 
  private:
@@ -71,8 +74,8 @@ class MetaspacePreTokenizer final : public PreTokenizer {
   bool Prefixed(absl::string_view text, size_t at, Place place) const {
     using Scheme = MetaspaceOptions::Prepend;
     if (Starts(CodePointAt(text, at).value)) return false;
-    return place == Place::kGiven || options_.prepend == Scheme::kAlways ||
-           (options_.prepend == Scheme::kFirst && place == Place::kStart && at == 0);
+    return options_.prepend == Scheme::kAlways ||
+           (options_.prepend == Scheme::kFirst && at < place.start);
   }
 
   const MetaspaceOptions options_;

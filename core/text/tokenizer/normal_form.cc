@@ -1,11 +1,9 @@
 // Unicode normal forms, code point by code point, as the offsets of Hugging Face's tokenizers need.
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <array>
 
 #include "core/base/text.h"
 #include "core/text/tokenizer/text_step.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -16,18 +14,6 @@ struct Change {
   int change;
   int combining;  // its canonical combining class
 };
-
-int CombiningClass(char32_t c) {
-  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
-}
-
-// Returns the composition of two code points, or 0.
-char32_t Compose(char32_t a, char32_t b) {
-  utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
-  const auto size = utf8proc_normalize_utf32(
-      pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-  return size == 1 ? pair[0] : 0;
-}
 
 class NormalFormStep final : public TextStep {
  public:
@@ -47,19 +33,9 @@ class NormalFormStep final : public TextStep {
 };
 
 void NormalFormStep::Decompose(char32_t c, std::vector<Change>* all) const {
-  std::array<utf8proc_int32_t, 32> parts;
-  int boundary = 0;
-  const auto options = UTF8PROC_DECOMPOSE | (compat_ ? UTF8PROC_COMPAT : 0);
-  const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
-      parts.size(), static_cast<utf8proc_option_t>(options), &boundary);
-  if (size <= 0 || size > static_cast<utf8proc_ssize_t>(parts.size())) {
-    all->push_back({c, 0, CombiningClass(c)});
-    return;
-  }
-  for (utf8proc_ssize_t i = 0; i < size; ++i) {
-    const auto part = static_cast<char32_t>(parts[i]);
-    all->push_back({part, i > 0, CombiningClass(part)});
-  }
+  const std::u32string parts = cloze::Decompose(c, compat_);
+  for (const char32_t part : parts)
+    all->push_back({part, &part != parts.data(), CombiningClass(part)});
 }
 
 // Sorts the marks after each starter by their classes.

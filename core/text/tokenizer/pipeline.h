@@ -1,8 +1,8 @@
 // The stages of a tokenizer. Added tokens are found in the raw text. The text between them is
-// normalized by steps, if there are any, and more added tokens are found in it. The rest is cut
-// into words, each word is normalized and split into subwords, and special tokens are put around
-// the result. Words are cut before they are normalized, so that their ids can be cached by their
-// bytes.
+// normalized by steps, if there are any, and then further added tokens are found in it. The rest is
+// cut into words, each word is normalized and split into subwords, and special tokens are put
+// around the result. Words are cut before they are normalized, so that their ids can be cached by
+// their bytes.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 
@@ -36,13 +36,15 @@ class AddedTokens {
     std::string text;  // not empty
     int32_t id;
     bool lstrip, rstrip;  // a match includes the white space to the left or right of the token
+    bool single_word;     // only between characters that are no part of a word, as \b in a regex
   };
 
   AddedTokens() = default;
   explicit AddedTokens(std::vector<Token> tokens);
   bool empty() const { return tokens_.empty(); }
-  // Returns the leftmost token at or after `from`; of several that start there, the longest.
-  Match Find(absl::string_view text, size_t from) const;
+  // Returns the leftmost token at or after `from`; of several that start there, the longest. Its
+  // span begins at `done` or later if the token takes white space on its left.
+  Match Find(absl::string_view text, size_t from, size_t done) const;
 
  private:
   std::vector<Token> tokens_;
@@ -52,17 +54,16 @@ class AddedTokens {
 };
 
 // Calls on_text(begin, end) for each part of `text` between tokens, and on_token(match). A token
-// that begins with white space may overlap the white space that the token before it takes.
+// that begins with white space may overlap the white space that the token before it takes; if it
+// takes white space on its left, it is dropped when nothing of it is left.
 template <typename OnText, typename OnToken>
 void ForEachPart(
     const AddedTokens& added, absl::string_view text, OnText on_text, OnToken on_token) {
   for (size_t from = 0, done = 0; from < text.size();) {
-    AddedTokens::Match match = added.Find(text, from);
-    if (match.span.begin < match.token.begin)
-      match.span.begin = std::max(match.span.begin, static_cast<int64_t>(done));
+    const AddedTokens::Match match = added.Find(text, from, done);
     const auto end = static_cast<size_t>(match.span.begin);
     if (done < end) on_text(done, end);
-    if (match.id >= 0) on_token(match);
+    if (match.span.begin < match.span.end) on_token(match);
     from = match.token.end;
     done = match.span.end;
   }
@@ -89,15 +90,19 @@ class Normalizer {
       std::vector<int32_t>* source) const = 0;
 };
 
-// Where a part of a text is: at its start, or after an added token; kGiven: the part is a whole
-// word that the caller has given.
-enum class Place { kStart, kInside, kGiven };
+// Where a part of a text is.
+struct Place {
+  size_t start = 0;    // so many of its first bytes come from byte 0 of the raw text
+  bool given = false;  // it is, or belongs to, a word that the caller has given
+};
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   // Calls `sink` for each word of `text` in order.
   virtual void Split(absl::string_view text, Place place, WordSink sink) const = 0;
+  // True if Split() reads Place::start.
+  virtual bool needs_start() const { return false; }
   // Returns the text in front of prefixed words.
   virtual absl::string_view prefix() const { return ""; }
 };
@@ -144,6 +149,9 @@ struct Pipeline {
   bool NormalizesText() const { return !steps.empty() || !added_normal.empty(); }
   // Sets *text to the result of the steps on raw text; if `tracked`, also its sources.
   void NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const;
+  // Returns where the part of a normalized text that begins at byte `from` is; `begin`: where the
+  // normalized text begins in the raw text.
+  static Place PlaceOf(const NormalText& normal, size_t from, size_t begin, bool given);
   // Sets *word to the normal form of a raw word, and *source as Normalizer does.
   void Normalize(absl::string_view raw, bool prefixed, std::string* word,
       std::vector<int32_t>* source = nullptr) const;
@@ -169,13 +177,14 @@ void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
 // Makes byte-level BPE, which repeatedly applies the first merge of the list that fits, at its
 // leftmost place, in O(n log n). Requires `data` that CheckTokens accepted, and the `ids` of its
 // tokens. `unknown` is the id of bytes that are not tokens; -1 drops them, as Hugging Face does.
+// With data.fuse_unknown, adjacent ones become one token.
 std::unique_ptr<const SubwordModel> MakeByteBpe(
     const TokenizerData& data, const TokenIds& ids, int32_t unknown);
 
 inline constexpr absl::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
 
-// Sets the text stages of SentencePiece: blanks become U+2581, and words are cut before it. Given
-// words get one in front unless they have one.
+// Sets the text stages of SentencePiece: blanks become U+2581, and words are cut before it. The
+// start of a text is that of the raw text, or of a given word.
 void SetMetaspaceText(const MetaspaceOptions& options, Pipeline* pipeline);
 
 // Makes SentencePiece's Unigram: the pieces with the greatest sum of data.scores; of equals, those

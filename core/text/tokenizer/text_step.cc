@@ -1,7 +1,5 @@
 #include "core/text/tokenizer/text_step.h"
 
-#include <utf8proc.h>
-
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
@@ -76,10 +74,9 @@ void TextEdit::ReplaceWhole(size_t bytes, absl::string_view with) {
 }
 
 void TextEdit::Put(char32_t c, int change) {
-  char buffer[4];
-  const auto size = utf8proc_encode_char(
-      static_cast<utf8proc_int32_t>(c), reinterpret_cast<utf8proc_uint8_t*>(buffer));
-  Append({buffer, static_cast<size_t>(size)}, change > 0 && at_ > 0 ? at_ - 1 : at_);
+  std::string bytes;
+  AppendUtf8(c, &bytes);
+  Append(bytes, change > 0 && at_ > 0 ? at_ - 1 : at_);
   for (; change <= 0; ++change) at_ += SizeAt(at_);
 }
 
@@ -124,8 +121,7 @@ class StripAccentsStep final : public TextStep {
     const std::string& old = text->text;
     for (size_t at = 0; at < old.size();) {
       const CodePoint c = CodePointAt(old, at);
-      const int kind = c.value < 0x80 ? UTF8PROC_CATEGORY_CN : utf8proc_category(c.value);
-      if (kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME) {
+      if (c.value >= 0x300 && IsCombining(c.value)) {
         edit.KeepTo(at);
         edit.Drop(c.size);
       }

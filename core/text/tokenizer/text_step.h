@@ -78,7 +78,7 @@ using TextSteps = std::vector<std::shared_ptr<const TextStep>>;
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
 std::shared_ptr<const TextStep> MakeLowercase();
-std::shared_ptr<const TextStep> MakeStripAccents();                // drops marks (category M)
+std::shared_ptr<const TextStep> MakeStripAccents();                // drops marks (IsCombining)
 std::shared_ptr<const TextStep> MakeStrip(bool left, bool right);  // drops white space at the ends
 std::shared_ptr<const TextStep> MakeNormalForm(NormalForm form);
 // Replaces each `pattern`, which is not empty.

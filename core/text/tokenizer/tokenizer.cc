@@ -58,8 +58,9 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
 // Returns what determines ids and spans besides tokens, special tokens and options. Usual settings
 // add nothing, so that stores which earlier versions built keep their names.
 std::string RulesKey(const TokenizerData& data) {
-  if (!data.rules.empty()) return data.rules;
-  std::string key;
+  const std::string side = data.truncates_left ? " | left" : "";
+  if (!data.rules.empty()) return data.rules + side;
+  std::string key = side;
   if (data.kind != SubwordKind::kWordPiece)
     absl::StrAppend(&key, MergesText(data), data.add_prefix_space, data.drops_unknown,
         absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
@@ -74,6 +75,12 @@ std::string RulesKey(const TokenizerData& data) {
     if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
   }
   for (const int32_t id : data.normalized) absl::StrAppend(&key, " | normalized ", id);
+  for (const std::string& token : data.single_word) absl::StrAppend(&key, " | single ", token);
+  if (data.kind == SubwordKind::kWordPiece) {
+    for (const std::string& token : data.lstrip) absl::StrAppend(&key, " | lstrip ", token);
+    for (const std::string& token : data.rstrip) absl::StrAppend(&key, " | rstrip ", token);
+  }
+  if (data.fuse_unknown) key += " | fuse";
   return key;
 }
 
@@ -139,6 +146,13 @@ void Pipeline::NormalizeText(absl::string_view raw, bool tracked, NormalText* te
   for (const auto& step : steps) step->Apply(text);
 }
 
+Place Pipeline::PlaceOf(const NormalText& normal, size_t from, size_t begin, bool given) {
+  const auto first = normal.source.begin() + std::min(from, normal.source.size()),
+             end = std::find_if(first, normal.source.end(),
+                 [&](const Span&span) { return begin + span.begin > 0; });
+  return {.start = static_cast<size_t>(end - first), .given = given};
+}
+
 void Pipeline::Normalize(
     absl::string_view raw, bool prefixed, std::string* word, std::vector<int32_t>* source) const {
   word->clear();
@@ -164,12 +178,14 @@ Tokenizer::Tokenizer(TokenizerData data, TokenIds ids)
     if (id >= 0 && data_.json.empty()) added.insert(id);
   }
   const std::set<std::string> lstrip(data_.lstrip.begin(), data_.lstrip.end()),
-      rstrip(data_.rstrip.begin(), data_.rstrip.end());
+      rstrip(data_.rstrip.begin(), data_.rstrip.end()),
+      single(data_.single_word.begin(), data_.single_word.end());
   const std::set<int32_t> normalized(data_.normalized.begin(), data_.normalized.end());
   std::vector<AddedTokens::Token> raw, normal;
   NormalText text;
   for (const int32_t id : added) {
-    AddedTokens::Token found{token(id), id, lstrip.contains(token(id)), rstrip.contains(token(id))};
+    AddedTokens::Token found{token(id), id, lstrip.contains(token(id)), rstrip.contains(token(id)),
+        single.contains(token(id))};
     if (!normalized.contains(id)) {
       raw.push_back(std::move(found));
       continue;
@@ -192,8 +208,7 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   thread_local IdsScratch thread_scratch;
   IdsScratch* scratch = &thread_scratch;
   const auto add_token = [&](const AddedTokens::Match& match) { ids->push_back(match.id); };
-  const auto add_words = [&](absl::string_view part, bool start) {
-    const Place place = start ? Place::kStart : Place::kInside;
+  const auto add_words = [&](absl::string_view part, Place place) {
     pipeline_.pre_tokenizer->Split(part, place, [&](size_t begin, size_t end, bool prefixed) {
       AppendWord(pipeline_, 2 * serial_ + prefixed, part.substr(begin, end - begin), prefixed,
           scratch, ids);
@@ -201,11 +216,13 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   };
   const auto add_text = [&](size_t begin, size_t end) {
     const absl::string_view part = text.substr(begin, end - begin);
-    if (!pipeline_.NormalizesText()) return add_words(part, begin == 0);
-    pipeline_.NormalizeText(part, false, &scratch->normal);
+    if (!pipeline_.NormalizesText()) return add_words(part, {.start = begin == 0});
+    const bool tracked = begin == 0 && pipeline_.pre_tokenizer->needs_start();
+    pipeline_.NormalizeText(part, tracked, &scratch->normal);
     const absl::string_view normal = scratch->normal.text;
     const auto add_normal = [&](size_t from, size_t to) {
-      add_words(normal.substr(from, to - from), begin + from == 0);
+      add_words(
+          normal.substr(from, to - from), Pipeline::PlaceOf(scratch->normal, from, begin, false));
     };
     ForEachPart(pipeline_.added_normal, normal, add_normal, add_token);
   };

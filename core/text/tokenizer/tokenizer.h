@@ -85,6 +85,8 @@ class Tokenizer {
   const SpecialIds& special() const { return special_; }
   const NormalizerOptions& options() const { return data_.options; }
   const TokenizerData& data() const { return data_; }
+  // The part of long texts that is kept unless a task says otherwise.
+  Keep usual_keep() const { return data_.truncates_left ? Keep::kTail : Keep::kHead; }
 
   // Adds everything that determines ids to a cache key.
   void AddToKey(Hasher* key) const;

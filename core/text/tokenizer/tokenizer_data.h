@@ -66,7 +66,8 @@ struct TokenizerData {
   SpecialNames names = {};
   std::vector<int32_t> added = {};  // ids of tokens found in raw text besides the special ones
   std::vector<std::string> lstrip = {},
-                           rstrip = {};  // added tokens that take the white space beside them
+                           rstrip = {},  // added tokens that take the white space beside them
+      single_word = {};                  // added tokens that are not found inside words
   std::vector<int32_t> special = {};     // of `added`: not part of a decoded text
   std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalized
 
@@ -74,7 +75,8 @@ struct TokenizerData {
   Templates templates = {};  // empty: from make_templates
   // Null: BERT's for WordPiece, else RoBERTa's, or GPT-2's if the class token is kEndOfText.
   Templates (*make_templates)(const std::string& cls, const std::string& sep) = nullptr;
-  bool one_type = false;  // both texts of a pair have token type 0
+  bool one_type = false;        // both texts of a pair have token type 0
+  bool truncates_left = false;  // long texts lose their head (truncation_side: left)
   // The original tokenizer.json, and its rules that determine ids, kept when our writer cannot
   // reproduce the file; else empty.
   std::string json = "", rules = "";
@@ -89,7 +91,8 @@ struct TokenizerData {
   bool add_prefix_space = false;  // a text that does not begin with a blank gets one
   bool trim_offsets = true;       // spans leave out the blanks before a word, ...
   bool trim_keeps_first = false;  // ... but not a blank at the start of the text
-  bool drops_unknown = true;      // bytes that are no token are dropped, else unknown
+  bool drops_unknown = true;      // bytes that are no token are dropped, else unknown, ...
+  bool fuse_unknown = false;      // ... and adjacent ones are one token
 
   // Unigram.
   std::vector<double> scores = {};  // of the first tokens; the others are not in the model

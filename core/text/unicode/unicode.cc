@@ -1,5 +1,5 @@
-// Look-ups in the frozen tables; canonical decomposition comes from libutf8proc,
-// where it is stable by Unicode's policy.
+// Look-ups in the frozen tables. Normal forms come from libutf8proc, where they are stable by
+// Unicode's policy, except for code points that the reference does not know.
 #include "core/text/unicode/unicode.h"
 
 #include <utf8proc.h>
@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/text/unicode/letter_tables.h"
+#include "core/text/unicode/mark_tables.h"
 #include "core/text/unicode/unicode_tables.h"
 
 namespace cloze {
@@ -58,6 +59,11 @@ bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
 bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
 bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
 bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
+bool IsCombining(char32_t c) { return Contains(unicode_tables::kCombining, c); }
+bool IsWord(char32_t c) {
+  return Contains(unicode_tables::kWordAlso, c) ||
+         ((IsLetter(c) || IsNumber(c) || IsCombining(c)) && !Contains(unicode_tables::kNotWord, c));
+}
 bool IsChinese(char32_t c) { return Contains(unicode_tables::kChinese, c); }
 bool IsUnspaced(char32_t c) {
   static constexpr unicode_tables::Range kScripts[] = {{0x0E00, 0x0EFF},        // Thai, Lao
@@ -69,15 +75,31 @@ bool IsUnspaced(char32_t c) {
 bool IsLetter(char32_t c) { return Contains(unicode_tables::kLetters, c); }
 bool IsNumber(char32_t c) { return Contains(unicode_tables::kNumbers, c); }
 
-std::u32string Decompose(char32_t c) {
-  utf8proc_int32_t buffer[8];
+std::u32string Decompose(char32_t c, bool compat) {
+  utf8proc_int32_t buffer[32];
   int boundary = 0;
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0));
   const utf8proc_ssize_t n = utf8proc_decompose_char(
-      static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
-  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 ||
-      n > static_cast<utf8proc_ssize_t>(std::size(buffer)))
+      static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), options, &boundary);
+  const bool unknown = compat ? Contains(unicode_tables::kNotDecomposedCompat, c)
+                              : Contains(unicode_tables::kNotDecomposed, c);
+  if (unknown || n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer)))
     return std::u32string(1, c);
   return std::u32string(buffer, buffer + n);
+}
+
+int CombiningClass(char32_t c) {
+  if (c < 0x300 || Contains(unicode_tables::kStarterMarks, c)) return 0;
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+}
+
+char32_t Compose(char32_t a, char32_t b) {
+  utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
+  const auto size = utf8proc_normalize_utf32(
+      pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  const auto joined = static_cast<char32_t>(pair[0]);
+  return size == 1 && !Contains(unicode_tables::kNotDecomposed, joined) ? joined : 0;
 }
 
 std::u32string Lowercase(char32_t c) {

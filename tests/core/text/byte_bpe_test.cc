@@ -28,7 +28,7 @@ std::vector<std::string> WordsOf(absl::string_view text, bool add_prefix_space =
   Pipeline stages;
   SetByteLevelText(add_prefix_space, &stages);
   std::vector<std::string> words;
-  stages.pre_tokenizer->Split(text, Place::kStart, [&](size_t begin, size_t end, bool prefixed) {
+  stages.pre_tokenizer->Split(text, {}, [&](size_t begin, size_t end, bool prefixed) {
     words.emplace_back(prefixed ? stages.pre_tokenizer->prefix() : "");
     words.back().append(text.data() + begin, end - begin);
   });
