@@ -133,10 +133,12 @@ TEST_F(TrainerTest, ARunReportsWhatInferenceGives) {
   Model model(*LoadConfig(Path("run")), false);
   std::vector<std::string> fresh;
   ASSERT_TRUE(model.Load(Path("run"), 0, &fresh).ok());
-  const auto setup = Prepare(spec, {.cache_dir = Path("run/cache")});
+  BuildOptions build;
+  build.cache_dir = Path("run/cache");
+  const auto setup = Prepare(spec, build);
   ASSERT_TRUE(setup.ok()) << setup.status();
   const auto results = Evaluate(model, *setup->task, setup->validation->store,
-      {.batch_tokens = 64, .compute = DType::kF32, .decode = {.fit = true}});
+      {.batch_tokens = 64, .decode = {.fit = true}});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->values, summary->best.values);
 }
