@@ -137,8 +137,8 @@ TEST_F(TrainerTest, ARunReportsWhatInferenceGives) {
   build.cache_dir = Path("run/cache");
   const auto setup = Prepare(spec, build);
   ASSERT_TRUE(setup.ok()) << setup.status();
-  const auto results = Evaluate(model, *setup->task, setup->validation->store,
-      {.batch_tokens = 64, .decode = {.fit = true}});
+  const auto results = Evaluate(
+      model, *setup->task, setup->validation->store, {.batch_tokens = 64, .decode = {.fit = true}});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->values, summary->best.values);
 }
