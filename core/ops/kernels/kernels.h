@@ -96,7 +96,7 @@ struct Kernels {
 #undef CLOZE_PLAIN
 };
 
-// Returns the best table that this CPU can run. CLOZE_MAX_ISA=avx512bf16|avx512vnni|avx512|
+// Returns the best table that this CPU can run. CLOZE_MAX_ISA=amx|avx512bf16|avx512vnni|avx512|
 // avx2vnni|avx2|baseline in the environment lowers it, for tests and mixed clusters.
 const Kernels& GetKernels();
 
