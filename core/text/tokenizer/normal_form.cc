@@ -34,7 +34,7 @@ class NormalFormStep final : public TextStep {
 
 void NormalFormStep::Decompose(char32_t c, std::vector<Change>* all) const {
   const std::u32string parts = cloze::Decompose(c, compat_);
-  for (const char32_t part : parts)
+  for (const char32_t& part : parts)
     all->push_back({part, &part != parts.data(), CombiningClass(part)});
 }
 
