@@ -89,7 +89,7 @@ absl::StatusOr<AddedToken> ReadAddedToken(
       .lstrip = fields.Bool("lstrip", false),
       .rstrip = fields.Bool("rstrip", false),
       .single_word = fields.Bool("single_word", false),
-      .normalized = fields.Bool("normalized", !special)};
+      .normalized = fields.Bool("normalized", false)};
   if (content.empty()) fields.Fail("content", "expected a token");
   RETURN_IF_ERROR(fields.status());
   return token;

@@ -132,10 +132,6 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
   const std::string at = "/post_processor", type = file.String(at + "/type");
   SpecialNames& names = data->names;
   if (type == "BertProcessing" || type == "RobertaProcessing") {
-    RETURN_IF_ERROR(
-        type == "BertProcessing"
-            ? file.AllowOnly(at, {"type", "sep", "cls"})
-            : file.AllowOnly(at, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
     names.cls = file.String(at + "/cls/0"), names.sep = file.String(at + "/sep/0");
     if (names.cls.empty() || names.sep.empty())
       return file.Wrong("post_processor: expected cls and sep");
@@ -143,6 +139,10 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
         {std::pair("/cls/1", &names.cls), std::pair("/sep/1", &names.sep)}) {
       if (!IsIdOf(file.Get(at + field), *name, data->tokens)) return WrongId(file, *name);
     }
+    RETURN_IF_ERROR(
+        type == "BertProcessing"
+            ? file.AllowOnly(at, {"type", "sep", "cls"})
+            : file.AllowOnly(at, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
     const auto make = type == "BertProcessing" ? BertTemplates : RobertaTemplates;
     data->templates = make(names.cls, names.sep);
     return absl::OkStatus();

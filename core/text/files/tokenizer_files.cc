@@ -169,8 +169,8 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
     data.kind = format->kind;
     data.truncates_left = file.String("/truncation/direction") == "Left";
     RETURN_IF_ERROR(CheckMembers(file));
-    RETURN_IF_ERROR(CheckDecoder(file, data.kind));
     RETURN_IF_ERROR(format->read(file, &data));
+    RETURN_IF_ERROR(CheckDecoder(file, data.kind));
     RETURN_IF_ERROR(ReadAddedTokens(file, &data));
     RETURN_IF_ERROR(ReadPostProcessor(file, &data));
     const SpecialNames& names = data.names;

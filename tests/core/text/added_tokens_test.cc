@@ -110,7 +110,7 @@ TEST(AddedTokens, SingleWords) {
 }
 
 TEST(AddedTokens, SingleWordsKnowTheCharactersOfWords) {
-  Json json = BpeJson({AddedJson(10, "<x>", "single_word"), AddedJson(11, "<y>")});
+  Json json = BpeJson(Json::array({AddedJson(10, "<x>", "single_word"), AddedJson(11, "<y>")}));
   // Letter, mark, digit, connector, joiner; then other characters and another token.
   for (const std::string before : {"a", "é", "\u0301", "7", "_", "\u200D", "\u0661"}) {
     EXPECT_THAT(TokensOf(json, before + "<x>"), Not(HasSubstr("<x>"))) << before;
@@ -124,18 +124,18 @@ TEST(AddedTokens, SingleWordsKnowTheCharactersOfWords) {
 
 TEST(AddedTokens, NormalizedOnesAreFoundInWhatTheOthersLeave) {
   Json ent = AddedJson(10, "<ent>", "special"), plural = AddedJson(11, "<ent>s", "normalized");
-  EXPECT_EQ(TokensOf(BpeJson({ent, plural}), "d<ent>s <ent>"), "d <ent> Ġ <ent>");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({ent, plural})), "d<ent>s <ent>"), "d <ent> Ġ <ent>");
   plural["normalized"] = false;
-  EXPECT_EQ(TokensOf(BpeJson({ent, plural}), "d<ent>s <ent>"), "d <ent>s Ġ <ent>");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({ent, plural})), "d<ent>s <ent>"), "d <ent>s Ġ <ent>");
 }
 
 TEST(AddedTokens, StripsThatMeet) {
   Json blanks = AddedJson(11, "  ", "lstrip");
   const Json x = AddedJson(10, "<x>", "rstrip");
-  EXPECT_EQ(TokensOf(BpeJson({x, blanks}), "<x>  <x>"), "<x> <x>");
-  EXPECT_EQ(TokensOf(BpeJson({x, blanks}), "a  <x>  a"), "a    <x> a");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({x, blanks})), "<x>  <x>"), "<x> <x>");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({x, blanks})), "a  <x>  a"), "a    <x> a");
   blanks["lstrip"] = false;
-  EXPECT_EQ(TokensOf(BpeJson({x, blanks}), "<x>   <x>"), "<x>    Ġ <x>");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({x, blanks})), "<x>   <x>"), "<x>    Ġ <x>");
 }
 
 TEST(TokenizerSettings, FusedUnknownBytes) {
@@ -147,7 +147,7 @@ TEST(TokenizerSettings, FusedUnknownBytes) {
   EXPECT_EQ(TokensOf(json, "a\u00E9\u00E9 \u00E9b"), "a <unk> Ġ <unk> b");
   EXPECT_EQ(TokensOf(json, "xxayy"), "<unk> a <unk>");
   json["model"]["unk_token"] = nullptr;
-  EXPECT_EQ(TokensOf(json, "a\u00E9b"), "a b");
+  EXPECT_EQ(TokensOf(json, "a\u00E9c"), "a c");
 }
 
 TEST(TokenizerSettings, ThePrefixOfTheFirstWordIsThatOfTheRawText) {
@@ -253,10 +253,10 @@ std::string TokensWith(Json json, const std::string& pointer, const Json& value)
 }
 
 TEST(TokenizerTables, TokenizerJsonIsStrict) {
-  EXPECT_EQ(TokensOf(BpeJson({AddedJson(10, "<x>")}), "a"), "a");
+  EXPECT_EQ(TokensOf(BpeJson(Json::array({AddedJson(10, "<x>")})), "a"), "a");
   for (const std::string at : {"", "/normalizer", "/pre_tokenizer", "/post_processor", "/decoder",
            "/model", "/added_tokens/0", "/truncation", "/padding"}) {
-    Json json = BpeJson({AddedJson(10, "<x>")});
+    Json json = BpeJson(Json::array({AddedJson(10, "<x>")}));
     json["normalizer"] = {{"type", "NFC"}};
     json["truncation"] = {{"direction", "Right"}};
     json["padding"] = {{"direction", "Right"}};
@@ -284,7 +284,7 @@ TEST(TokenizerTables, ValuesHaveTheirTypes) {
   EXPECT_THAT(TokensWith(BpeJson(), "/version", "2.0"), HasSubstr("version: is \"2.0\""));
   EXPECT_THAT(
       TokensWith(BpeJson(), "/pre_tokenizer/add_prefix_space", 1), HasSubstr("add_prefix_space"));
-  EXPECT_THAT(TokensWith(BpeJson({AddedJson(10, "<x>")}), "/added_tokens/0/lstrip", 1),
+  EXPECT_THAT(TokensWith(BpeJson(Json::array({AddedJson(10, "<x>")})), "/added_tokens/0/lstrip", 1),
       HasSubstr("lstrip"));
   EXPECT_THAT(
       TokensWith(BpeJson(), "/decoder", {{"type", "BPEDecoder"}}), HasSubstr("decoder: type BPED"));
