@@ -87,6 +87,8 @@ TEST(ModelTest, PadTokensHaveNoPositionOfTheirOwn) {
     Model plain(config, false);
     plain.Initialize(7);
     const ParamId table = model.params().FindWeight(Role::kPositionEmbeddings, -1);
+    std::copy_n(model.params().values().data(), model.params().values().size(),
+        plain.params().values().data());
     // Rows 2 3 1 4 in place of 2 3 4 5.
     const Mat from = model.params().value(table), to = plain.params().value(table);
     std::copy_n(from.f32(1), from.cols, to.f32(4));

@@ -77,7 +77,7 @@ inline Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& c
         b.values.push_back(several ? random() % 2 : 0.25f * static_cast<float>(random() % 9));
     }
     std::vector<int32_t> ids(lengths[s]);
-    for (int32_t& id : ids) id = random() % config.vocab;
+    for (int32_t& id : ids) id = 1 + random() % (config.vocab - 1);  // no padding
     b.Add(ids, lengths[s] / 2, 1000 + s);
   }
   b.Pad();
