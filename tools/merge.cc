@@ -38,9 +38,9 @@ absl::Status Merge(const MergeOptions& options) {
   const ModelConfig& config = model->config();
   RETURN_IF_ERROR(CopyTokenizer(
       {options.adapter, base}, folder.path(), config.vocab, LongestText(config, vectors)));
-  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder.path()));
   RETURN_IF_ERROR(CopySpec(options.adapter, folder.path()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
+  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder.path()));
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(folder.final_path()), "}\n"));
 }

@@ -109,9 +109,9 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
     RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, LongestText(config, vectors)));
-  RETURN_IF_ERROR(CopySentenceVectors(vectors, folder));
   RETURN_IF_ERROR(CopySpec(options.model, folder));
-  return AddManifest(folder, 0).status();
+  RETURN_IF_ERROR(AddManifest(folder, 0).status());
+  return CopySentenceVectors(vectors, folder);
 }
 
 absl::Status CheckOptions(const QuantizeOptions& options) {

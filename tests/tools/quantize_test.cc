@@ -422,7 +422,8 @@ TEST_F(SentenceFolder, WeightsThatOverflowAreData) {
   file.read(reinterpret_cast<char*>(&header), 8);
   std::string text(header, ' ');
   file.read(text.data(), text.size());
-  for (const auto& [name, tensor] : json::parse(text).items()) {
+  const json tensors = json::parse(text);
+  for (const auto& [name, tensor] : tensors.items()) {
     if (name.find("intermediate.dense.weight") == std::string::npos) continue;
     const uint64_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
     const std::vector<float> large((end - begin) / 4, 3e38f);
