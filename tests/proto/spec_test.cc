@@ -325,8 +325,6 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_EQ(error({"sequence_classification.label_weights=a=2,b=c=0.5"}), "");
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1,b"}),
       HasSubstr("label_weights[1]: \"b\": expected LABEL=WEIGHT"));
-  EXPECT_THAT(error({"sequence_classification.label_weights=a=0x10"}),
-      HasSubstr("label_weights[0]: \"a=0x10\": expected LABEL=WEIGHT"));
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1,a=2"}),
       HasSubstr("label_weights[1]: a second weight of \"a\""));
   EXPECT_THAT(error({"sequence_classification.label_weights=a=1",
@@ -523,6 +521,12 @@ TEST(ExplainSpec, Filters) {
   EXPECT_EQ(ExitOf(unknown.status()), Exit::kUsage);
   EXPECT_THAT(
       std::string(unknown.status().message()), HasSubstr("did you mean \"learning_rate\"?"));
+}
+
+TEST(ParseLabelWeight, TakesDecimalNumbers) {
+  EXPECT_EQ(ParseLabelWeight("a=b=0.5"), std::pair(std::string("a=b"), 0.5f));
+  for (const char* text : {"a=0x10", "a=inf", "a=-1", "a=", "=1", "a"})
+    EXPECT_FALSE(ParseLabelWeight(text).has_value()) << text;
 }
 
 }  // namespace
