@@ -85,9 +85,8 @@ std::vector<std::string> FromPipe(
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
   const int saved = dup(0);
   dup2(ends[0], 0);
+  close(ends[0]);
   InputReader reader = *InputReader::Open(options);
-  dup2(saved, 0);
-  close(saved), close(ends[0]);
   std::thread writer([&] {
     for (size_t at = 0; at < content.size(); at += part)
       send(ends[1], content.data() + at, std::min(part, content.size() - at), MSG_NOSIGNAL);
@@ -95,6 +94,8 @@ std::vector<std::string> FromPipe(
   });
   const std::vector<std::string> texts = Texts(&reader);
   writer.join();
+  dup2(saved, 0);
+  close(saved);
   return texts;
 }
 
