@@ -78,7 +78,7 @@ TEST(DataCheck, NamesAHeaderThatIsReadAsData) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
   const std::string rows = "a b a,X\nb b b,Y\na a b,X\nb a a,X\na a a,Y\nb b a,X\n";
-  std::ofstream(folder + "/odd.csv") << "Frage,Bereich\n" << rows;
+  std::ofstream(folder + "/odd.csv") << "Wort,Bereich\n" << rows;
   std::ofstream(folder + "/usual.csv") << "text,label\n" << rows;
   const auto warnings = [&](const std::string& file) {
     const std::string spec = WriteSpec(folder, "",
