@@ -2,11 +2,13 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tasks/data/readers.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 FormHints Wanting(std::vector<std::string> columns, char delimiter = ',', bool header = true) {
@@ -126,6 +128,83 @@ TEST(OddForm, NamesQuotesAndOtherDelimiters) {
   EXPECT_THAT(OddForm(Rows("good;x\nbad;y\nwell;x\nor not;z"), Wanting({"1"}, ',', false)),
       HasSubstr("the same number of \";\""));
   EXPECT_EQ(OddForm(Rows("good; x\nbad\nwell;x\nor not;z"), Wanting({"1"}, ',', false)), "");
+}
+
+class FileFormTest : public FilesTest {
+ protected:
+  // "text||label@line" of all examples.
+  static absl::StatusOr<std::vector<std::string>> Texts(
+      const DataSpec& spec, Labels labels = Labels::kRequired) {
+    ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(spec, labels));
+    std::vector<std::string> texts;
+    TextExample e;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, reader.Next(&e));
+      if (!more) return texts;
+      texts.push_back(absl::StrCat(e.text, "||", e.label, "@", e.line));
+    }
+  }
+};
+
+// Files in one spec, each in its own form; a validation file beside a training file is like that.
+TEST_F(FileFormTest, EachFileHasItsForm) {
+  const std::string wide("\xFE\xFF\0t\0e\0x\0t\0;\0l\0a\0b\0e\0l\0\n\0\xE4\0;\0x", 30);
+  DataSpec spec = Data("utf8.csv", "text,label\nä,x\n");
+  spec.add_files(Write("mark.csv", "\xEF\xBB\xBFlabel;text\nx;ä\n"));
+  spec.add_files(Write("windows.csv", "label|text\r\nx|\xE4\r\n"));
+  spec.add_files(Write("tabs.tsv", "text\tlabel\nä\tx\n"));
+  spec.add_files(Write("wide.csv", wide));
+  spec.add_files(Write("a.jsonl", "\xEF\xBB\xBF{\"text\": \"ä\", \"label\": \"x\"}"));
+  for (const auto encoding : {DataSpec::WINDOWS1252, DataSpec::LATIN1}) {
+    spec.set_encoding(encoding);
+    const auto texts = Texts(spec);
+    ASSERT_TRUE(texts.ok()) << texts.status();
+    EXPECT_THAT(*texts, ElementsAre("ä||x@2", "ä||x@2", "ä||x@2", "ä||x@2", "ä||x@2", "ä||x@1"));
+  }
+  spec.set_encoding(DataSpec::UTF8);
+  ExpectError(Texts(spec).status(), Exit::kData, "windows.csv:2: not UTF-8");
+}
+
+TEST_F(FileFormTest, SamplesKeepTheFormOfTheirFile) {
+  for (const auto encoding : {DataSpec::UTF8, DataSpec::WINDOWS1252, DataSpec::UTF16}) {
+    std::string text = "text;label\n";
+    for (int i = 0; i < 100; ++i) text += encoding == DataSpec::WINDOWS1252 ? "\xE4;x\n" : "ä;x\n";
+    DataSpec data = Data("a.csv", text);
+    data.set_encoding(encoding);
+    std::filesystem::create_directories(Path("sample"));
+    const auto sample = SampleData(data, Path("sample"), 100);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    EXPECT_EQ(Texts(sample->data)->front(), "ä||x@2");
+    std::filesystem::remove_all(Path("sample"));
+  }
+}
+
+TEST_F(FileFormTest, NotesOddTables) {
+  const auto note = [&](const DataSpec& spec) {
+    TextReader reader = *TextReader::Open(spec, Labels::kIgnored);
+    TextExample row;
+    while (*reader.Next(&row)) {
+    }
+    EXPECT_EQ(OddTables(spec), reader.TakeNote());
+    EXPECT_EQ(reader.TakeNote(), "") << "once";
+    return OddTables(spec);
+  };
+  DataSpec spec = Data("a.csv", "text,label\na,x\n");
+  EXPECT_EQ(note(spec), "");
+  spec.set_header(false);
+  spec.set_text_field("1");
+  EXPECT_THAT(note(spec),
+      testing::HasSubstr("a.csv: the first row looks like a header, and is read as one"));
+  EXPECT_THAT(*Texts(spec, Labels::kIgnored), ElementsAre("a||@2"));
+  std::string rows;
+  for (int i = 0; i < 60; ++i) rows += "a film to see,pos\n";
+  spec.set_files(0, Write("b.csv", rows));
+  EXPECT_EQ(note(spec), "");
+  spec.set_header(true);
+  EXPECT_THAT(note(spec), testing::HasSubstr("b.csv: the first row looks like data"));
+  EXPECT_THAT(note(Data("c.tsv", "text\tlabel\n\"a\"\tx\n")), testing::HasSubstr("are in quotes"));
+  ExpectError(Texts(Data("d.tsv", "\"text\"\t\"label\"\n\"a\"\t\"x\"\n")).status(), Exit::kData,
+      "(names in quotes? read the file as CSV");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "core/base/file.h"
 #include "core/base/philox.h"
 #include "core/base/text.h"
-#include "tasks/data/file_form.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -239,67 +238,6 @@ TEST_F(ReadersTest, Csv) {
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT(*texts, ElementsAre("plain||1@2", "a \"word\", b||2@3", "two\nlines\n\nand \"||3@5",
                           "||4@9", "in\"side||5@10", "||6@11"));
-}
-
-// Files in one spec, each in its own form; a validation file beside a training file is like that.
-TEST_F(ReadersTest, EachFileHasItsForm) {
-  const std::string wide("\xFE\xFF\0t\0e\0x\0t\0;\0l\0a\0b\0e\0l\0\n\0\xE4\0;\0x", 30);
-  DataSpec spec = Data("utf8.csv", "text,label\nä,x\n");
-  spec.add_files(Write("mark.csv", "\xEF\xBB\xBFlabel;text\nx;ä\n"));
-  spec.add_files(Write("windows.csv", "label|text\r\nx|\xE4\r\n"));
-  spec.add_files(Write("tabs.tsv", "text\tlabel\nä\tx\n"));
-  spec.add_files(Write("wide.csv", wide));
-  spec.add_files(Write("a.jsonl", "\xEF\xBB\xBF{\"text\": \"ä\", \"label\": \"x\"}"));
-  for (const auto encoding : {DataSpec::WINDOWS1252, DataSpec::LATIN1}) {
-    spec.set_encoding(encoding);
-    const auto texts = Texts(spec);
-    ASSERT_TRUE(texts.ok()) << texts.status();
-    EXPECT_THAT(*texts, ElementsAre("ä||x@2", "ä||x@2", "ä||x@2", "ä||x@2", "ä||x@2", "ä||x@1"));
-  }
-  spec.set_encoding(DataSpec::UTF8);
-  ExpectError(Texts(spec).status(), Exit::kData, "windows.csv:2: not UTF-8");
-}
-
-TEST_F(ReadersTest, SamplesKeepTheFormOfTheirFile) {
-  for (const auto encoding : {DataSpec::UTF8, DataSpec::WINDOWS1252, DataSpec::UTF16}) {
-    std::string text = "text;label\n";
-    for (int i = 0; i < 100; ++i) text += encoding == DataSpec::WINDOWS1252 ? "\xE4;x\n" : "ä;x\n";
-    DataSpec data = Data("a.csv", text);
-    data.set_encoding(encoding);
-    std::filesystem::create_directories(Path("sample"));
-    const auto sample = SampleData(data, Path("sample"), 100);
-    ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_EQ(Texts(sample->data)->front(), "ä||x@2");
-    std::filesystem::remove_all(Path("sample"));
-  }
-}
-
-TEST_F(ReadersTest, NotesOddTables) {
-  const auto note = [&](const DataSpec& spec) {
-    TextReader reader = *TextReader::Open(spec, Labels::kIgnored);
-    TextExample row;
-    while (*reader.Next(&row)) {
-    }
-    EXPECT_EQ(OddTables(spec), reader.TakeNote());
-    EXPECT_EQ(reader.TakeNote(), "") << "once";
-    return OddTables(spec);
-  };
-  DataSpec spec = Data("a.csv", "text,label\na,x\n");
-  EXPECT_EQ(note(spec), "");
-  spec.set_header(false);
-  spec.set_text_field("1");
-  EXPECT_THAT(note(spec),
-      testing::HasSubstr("a.csv: the first row looks like a header, and is read as one"));
-  EXPECT_THAT(*Texts(spec, Labels::kIgnored), ElementsAre("a||@2"));
-  std::string rows;
-  for (int i = 0; i < 60; ++i) rows += "a film to see,pos\n";
-  spec.set_files(0, Write("b.csv", rows));
-  EXPECT_EQ(note(spec), "");
-  spec.set_header(true);
-  EXPECT_THAT(note(spec), testing::HasSubstr("b.csv: the first row looks like data"));
-  EXPECT_THAT(note(Data("c.tsv", "text\tlabel\n\"a\"\tx\n")), testing::HasSubstr("are in quotes"));
-  ExpectError(Texts(Data("d.tsv", "\"text\"\t\"label\"\n\"a\"\t\"x\"\n")).status(), Exit::kData,
-      "(names in quotes? read the file as CSV");
 }
 
 TEST_F(ReadersTest, ASampleOfCsvEndsOutsideOfQuotes) {
