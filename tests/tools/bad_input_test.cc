@@ -421,8 +421,9 @@ TEST(OddInput, IsEscapedInAllOutput) {
   std::ofstream(folder + "/vocab.txt") << kVocab << "<script>\n\xE2\x80\xAE\n";
   std::ofstream(folder + "/in") << payload << "\n";
   const RunResult r = RunCloze("tokenize --model vocab.txt in", cd);
-  EXPECT_EQ(r.exit, 0);
+  EXPECT_EQ(r.exit, 65) << "not UTF-8";
   ExpectSafe(r.out);
+  ExpectSafe(r.err);
   EXPECT_THAT(
       r.out, HasSubstr("\\u001b[31m\\u0007\\u202e\\u2066\\u009b\xEF\xBF\xBD<script>\\\"\\\\"));
   const RunResult missing =
