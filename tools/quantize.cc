@@ -125,8 +125,8 @@ absl::Status CheckOptions(const QuantizeOptions& options) {
 }
 
 absl::Status Quantize(const QuantizeOptions& options) {
-  RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(CheckFolderName(options.out));
+  RETURN_IF_ERROR(CheckOptions(options));
   StopOnSignals();  // the gauge asks for signals
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));

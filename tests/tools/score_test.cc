@@ -67,7 +67,7 @@ TEST(Score, EmptyTextsHaveNoScore) {
   std::ofstream(folder + "/one.csv") << "text\na b\n\n\"\"\n";
   std::ofstream(folder + "/none.csv") << "id,text\n";
   EXPECT_THAT(
-      RunCloze(kScore + "--format csv " + folder + "/one.csv").out, HasSubstr("\n\"\",,0\n"));
+      RunCloze(kScore + "--format csv " + folder + "/one.csv").out, HasSubstr("\n,,0\n,,0\n"));
   EXPECT_EQ(
       RunCloze(kScore + "--format csv " + folder + "/none.csv").out, "id,text,score,token_count\n");
 }
