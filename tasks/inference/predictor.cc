@@ -82,10 +82,15 @@ const OrderedJson& Predictor::EmptyAnswer(int adapter) {
   return of.empty;
 }
 
+bool Predictor::HasEmptyAnswer(const Record& record, int adapter) {
+  return options_.empty && IsEmpty(record) &&
+         (record.kind == Record::Kind::kIds || Of(adapter).task->command() != "tag");
+}
+
 absl::Status Predictor::Encode(const Record& record, int adapter, std::vector<Query>* queries) {
   const TaskOfAdapter& of = Of(adapter);
   RETURN_IF_ERROR(of.status);
-  if (options_.empty && IsEmpty(record)) {
+  if (HasEmptyAnswer(record, adapter)) {
     EmptyAnswer(adapter);  // while no other pass runs
     return absl::OkStatus();
   }
@@ -113,8 +118,8 @@ absl::Status Predictor::Answer(absl::Span<const Record> records,
     failed_ += !failure.ok();
     if (status.ok() && !failure.ok())
       status = f(records[next], {{"error", std::string(failure.message())}});
-    if (failure.ok() && options_.empty && IsEmpty(records[next])) {
-      ++empty_;
+    empty_ += failure.ok() && options_.empty && IsEmpty(records[next]);
+    if (failure.ok() && HasEmptyAnswer(records[next], encoded.adapters[next])) {
       OrderedJson nothing = EmptyAnswer(encoded.adapters[next]);
       if (nothing.contains("text")) {
         OrderedJson members = InputMembers(records[next]);

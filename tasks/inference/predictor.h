@@ -54,6 +54,8 @@ class Predictor {
   Predictor(Session& session, Options options) : session_(session), options_(std::move(options)) {}
   TaskOfAdapter& Of(int adapter);
   const OrderedJson& EmptyAnswer(int adapter);
+  // True if EmptyAnswer is the answer: a tagger answers a text without words itself.
+  bool HasEmptyAnswer(const Record& record, int adapter);
   // Appends the windows of a record to *queries.
   absl::Status Encode(const Record& record, int adapter, std::vector<Query>* queries);
 
