@@ -125,13 +125,22 @@ class QuestionAnswering : public Task {
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
-    ASSIGN_OR_RETURN(const std::vector<Question> questions, ReadQuestions(data));
+    std::vector<Question> questions;
+    const auto read_all = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(questions, ReadQuestions(data));
+      return absl::OkStatus();
+    };
+    if (use == DataUse::kEvaluation)
+      RETURN_IF_ERROR(RequireFiles(data, "evaluations read the answers again"));
+    const bool streams = HasStream(data);  // read only if there is no store of it
+    if (!streams) RETURN_IF_ERROR(read_all());
     StoreKind kind =
         StoreKindOf("question_answering", tokenizer, {"start", "end"}, spec_.max_tokens(), true);
     kind.key.AddNumber(spec_.overlap());
     kind.key.AddNumber(spec_.longest_question());
     const DataSpec json = AsJson(data);  // for the key
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
+      if (streams) RETURN_IF_ERROR(read_all());
       int64_t done = 0, total = 0;
       for (const Question& q : questions) total += q.context.size();
       std::atomic<int64_t> in_windows = 0;  // threads encode

@@ -111,6 +111,10 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
       LoadFirstTokenizer({folder, base}, spec.model().lowercase(), config.vocab));
   RETURN_IF_ERROR(task->Bind(config, tokenizer.get(), spec.seed()));
   const std::atomic<bool>* stop = StopOnSignals();
+  if (ProgramRanks().size() > 1) {
+    const absl::Status files = RequireFiles(spec.validation(), "each rank reads it");
+    if (!files.ok()) return AtData(loaded, "validation", files);
+  }
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
   ASSIGN_OR_RETURN(
       const BuiltStore built, BuildStore(loaded, *task, spec.validation(), config, *tokenizer,

@@ -76,12 +76,6 @@ absl::Status Ranks::Together(absl::FunctionRef<absl::Status()> f) {
   return status;
 }
 
-absl::Status Ranks::FirstThenOthers(absl::FunctionRef<absl::Status()> f) {
-  RETURN_IF_ERROR(OnFirst(f));
-  if (size() == 1) return absl::OkStatus();
-  return Together([&] { return first() ? absl::OkStatus() : f(); });
-}
-
 absl::Status Ranks::CheckSame(absl::string_view what, absl::string_view value) {
   if (size() == 1) return absl::OkStatus();
   std::string expected(value);

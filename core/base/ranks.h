@@ -55,8 +55,6 @@ class Ranks {
   absl::Status Together(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 only; the others wait for any time. Returns its status on every rank.
   absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
-  // Calls f on rank 0 and then on the others, so that they find the files that rank 0 made.
-  absl::Status FirstThenOthers(absl::FunctionRef<absl::Status()> f);
   // Returns kMismatch, with the name of the rank, if `value` is not that of rank 0. `what` names
   // the value in the message, such as "the spec".
   absl::Status CheckSame(absl::string_view what, absl::string_view value);

@@ -31,8 +31,7 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
-    // A stream cannot be hashed before it is read, so its first store is used again.
-    if (IsStream(file.path)) key->AddText("stream");
+    if (IsStream(file.path)) key->AddText("stream");  // its content is in the name of its store
     if (IsStream(file.path)) continue;
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
     ASSIGN_OR_RETURN(const int64_t size, FileSize(file.path));
@@ -129,7 +128,7 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
 }
 
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
-  if (IsStream(path)) return SourceFile{path};
+  if (IsStream(path)) return SourceFile{.path = path, .stream = true};
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
   SourceFile source{
@@ -153,6 +152,72 @@ std::string FindNotUtf8(const DataSpec& data, const std::vector<DataFile>& files
   return "";
 }
 
+// Opens the store that the run has made of the streams in its data. `folder` is that of the key:
+// the whole name of a store by an earlier version.
+absl::StatusOr<ExampleStore> OpenMade(
+    const std::string& folder, const StoreKind& kind, const BuildOptions& options) {
+  const std::string base = BaseName(folder),
+                    name = options.made == kUnnamedStore ? base : options.made;
+  if (name != base && (!absl::StartsWith(name, base + "-") || absl::StrContains(name, '/')))
+    return Error(Exit::kNoInput, QuotePath(folder), ": no store of a stream");
+  ASSIGN_OR_RETURN(ExampleStore store, OpenSound(JoinPath(options.cache_dir, name), kind, options));
+  if (name == base || store.folder() == NameByContent(folder, store.header())) return store;
+  return Error(Exit::kData, QuotePath(store.folder()), ": holds another store");
+}
+
+// Makes the store of `folder` or, with `by_content`, the one of that name and its content.
+absl::StatusOr<ExampleStore> MakeStore(const std::string& folder, bool by_content,
+    const DataSpec& data, const StoreKind& kind, const BuildOptions& options,
+    absl::Span<const SourceFile> sources, FillStore fill, std::string* note) {
+  DataStats stats;
+  ASSIGN_OR_RETURN(std::unique_ptr<ExampleStoreWriter> writer,
+      ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
+  RETURN_IF_ERROR(fill(writer.get(), &stats));
+  RETURN_IF_ERROR(CheckSources(sources));
+  if (writer->size() == 0) {
+    const bool lost = !options.made.empty();
+    return Error(Exit::kData, QuoteInput(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
+        "0 usable examples", PartOfSplit(data),
+        lost ? " (the run has no store of its stream for these files and this vocabulary: expected "
+               "the same stream again)"
+             : "");
+  }
+  RETURN_IF_ERROR(CheckStop(options));
+  RETURN_IF_ERROR(writer->Finish(stats, by_content));
+  const std::string made = writer->folder();
+  writer.reset();
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  for (const std::string& more :
+      {stats.invalid_bytes > 0 ? FindNotUtf8(data, files) : "", OddTables(data)})
+    absl::StrAppend(note, note->empty() || more.empty() ? "" : "; ", more);
+  return OpenSound(made, kind, options);
+}
+
+// OpenOrBuild of data with streams; `folder` is that of the key.
+absl::StatusOr<BuiltStore> OpenOrRead(const std::string& folder, const DataSpec& data,
+    const StoreKind& kind, const BuildOptions& options, std::vector<SourceFile> sources,
+    FillStore fill) {
+  std::string note;
+  if (!options.made.empty()) {
+    absl::StatusOr<ExampleStore> made = OpenMade(folder, kind, options);
+    if (ExitOf(made.status()) == Exit::kInterrupted) return made.status();
+    if (made.ok()) {
+      return BuiltStore{*std::move(made), std::move(sources), true,
+          "the stream that this run has read is used; no stream is read again"};
+    }
+    note = absl::StrCat("the stream is read again: ", made.status().message());
+  }
+  if (options.only_cached || !options.reads_streams) {
+    return Error(Exit::kNoInput, QuoteInput(data.files(0)), ": is a stream, which only rank 0 can ",
+        "read: expected its store in output.cache_directory, on a file system of all ranks");
+  }
+  const bool by_content = options.made != BaseName(folder);  // false: of an earlier version
+  if (!by_content) RETURN_IF_ERROR(RemoveStore(folder));
+  ASSIGN_OR_RETURN(
+      ExampleStore store, MakeStore(folder, by_content, data, kind, options, sources, fill, &note));
+  return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
+}
+
 }  // namespace
 
 absl::Status CheckStop(const BuildOptions& options) {
@@ -171,6 +236,7 @@ absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data) {
 
 absl::Status CheckSources(absl::Span<const SourceFile> sources) {
   for (const SourceFile& source : sources) {
+    if (source.stream) continue;
     ASSIGN_OR_RETURN(const SourceFile now, SourceOf(source.path));
     if (now == source) continue;
     const std::string how = now.size != source.size
@@ -192,46 +258,29 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
   kind.key.AddNumber(kStoreVersion);
   kind.key.AddNumber(kind.labels);
   tokenizer.AddToKey(&kind.key);
-  std::string note;
-  if (absl::c_any_of(data.files(), IsStream))
-    note = "the token cache of the first start is used; the pipe is not read again";
+  const bool streams = HasStream(data);
   ASSIGN_OR_RETURN(const Stamp stamp, StampOf(data, kind, files, options));
-  if (absl::StatusOr<ExampleStore> store = OpenStamped(stamp, kind); store.ok())
-    return BuiltStore{*std::move(store), std::move(sources), true, std::move(note)};
+  if (absl::StatusOr<ExampleStore> store = OpenStamped(stamp, kind); !streams && store.ok())
+    return BuiltStore{*std::move(store), std::move(sources), true, ""};
   RETURN_IF_ERROR(AddData(data, files, options, &kind.key));
   const std::string folder =
       JoinPath(options.cache_dir, absl::StrCat(kind.name, "-", kind.key.Hex()));
+  if (streams) return OpenOrRead(folder, data, kind, options, std::move(sources), fill);
+  std::string note;
   if (PathExists(folder)) {
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
     if (store.ok()) {
       if (!options.only_cached) WriteStamp(stamp, folder);
-      return BuiltStore{*std::move(store), std::move(sources), true, std::move(note)};
+      return BuiltStore{*std::move(store), std::move(sources), true, ""};
     }
     if (options.only_cached || ExitOf(store.status()) == Exit::kInterrupted) return store.status();
     note = absl::StrCat("the token cache was broken and is rebuilt: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
   } else if (options.only_cached) {
     return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
-  } else {
-    note.clear();
   }
-  DataStats stats;
-  {
-    ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer,
-        ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
-    RETURN_IF_ERROR(fill(writer.get(), &stats));
-    RETURN_IF_ERROR(CheckSources(sources));
-    if (writer->size() == 0) {
-      return Error(Exit::kData, QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
-          "0 usable examples", PartOfSplit(data));
-    }
-    RETURN_IF_ERROR(CheckStop(options));
-    RETURN_IF_ERROR(writer->Finish(stats));
-  }
-  for (const std::string& more :
-      {stats.invalid_bytes > 0 ? FindNotUtf8(data, files) : "", OddTables(data)})
-    absl::StrAppend(&note, note.empty() || more.empty() ? "" : "; ", more);
-  ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
+  ASSIGN_OR_RETURN(
+      ExampleStore store, MakeStore(folder, false, data, kind, options, sources, fill, &note));
   WriteStamp(stamp, folder);
   return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
 }

@@ -27,13 +27,21 @@ struct BuildOptions {
       progress;                             // bytes of the files tokenized so far; may be empty
   const std::atomic<bool>* stop = nullptr;  // true: end with kInterrupted, nothing half-written
   bool only_cached = false;                 // kNoInput instead of building; changes nothing on disk
+  // Name of the store that the run has made of the streams in these data, which are not read again;
+  // kUnnamedStore if it is not recorded; empty: none.
+  std::string made = {};
+  bool reads_streams = true;  // false: kNoInput instead of reading a stream
 };
 
-// The state of a file when it was read.
+// Stands for a store that an earlier version has made of a stream, whose name tells no content.
+inline constexpr char kUnnamedStore[] = "-";
+
+// The state of a file when it was read; of a stream only the path.
 struct SourceFile {
   std::string path;
   int64_t size = 0, mtime_ns = 0;
   uint64_t sample = 0;  // XXH3 of 16 blocks spread over the file; of all of a small file
+  bool stream = false;
   bool operator==(const SourceFile&) const = default;
 };
 
@@ -45,7 +53,7 @@ struct BuiltStore {
   // Labels of evaluation data that the model lacks; empty if they were found by an earlier run.
   std::vector<std::string> unseen_labels = {};
 
-  // The name of the store's folder, which ends with the hash of its content.
+  // The name of the store's folder, which ends with the hash of what it was made from.
   std::string name() const { return BaseName(store.folder()); }
 };
 
@@ -94,6 +102,8 @@ struct StoreKind {
 using FillStore = absl::FunctionRef<absl::Status(ExampleStoreWriter*, DataStats*)>;
 
 // Adds files and tokenizer to kind.key. Opens the store named by the key, or builds it with `fill`.
+// A stream has no content before it is read: the store of data with streams is named by the key and
+// its own content, and only options.made tells of an earlier one.
 absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill);
 

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+
 namespace cloze {
 namespace {
 
@@ -173,7 +175,11 @@ absl::Status ExampleStoreWriter::Add(const Example& example) {
   return absl::OkStatus();
 }
 
-absl::Status ExampleStoreWriter::Finish(DataStats stats) {
+std::string NameByContent(const std::string& folder, const StoreHeader& header) {
+  return absl::StrCat(folder, "-", absl::Hex(header.self_hash, absl::kZeroPad16));
+}
+
+absl::Status ExampleStoreWriter::Finish(DataStats stats, bool by_content) {
   for (Output* output : {&tokens_, &labels_, &index_}) {
     RETURN_IF_ERROR(output->Flush());
     if (::fsync(output->fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", output->path);
@@ -188,9 +194,24 @@ absl::Status ExampleStoreWriter::Finish(DataStats stats) {
   header_.self_hash = HashOf(header_);
   RETURN_IF_ERROR(WriteNewFile(JoinPath(files_.path(), "header"),
       absl::string_view(reinterpret_cast<const char*>(&header_), sizeof(header_))));
+  if (by_content) return CommitByContent();
   const absl::Status status = files_.Commit();
   const bool other = ExitOf(status) == Exit::kCannotCreate && IsDirectory(folder_);
   return other ? absl::OkStatus() : status;  // another process built the same store
+}
+
+absl::Status ExampleStoreWriter::CommitByContent() {
+  folder_ = NameByContent(folder_, header_);
+  if (PathExists(folder_)) {
+    const auto same =
+        ExampleStore::Open(folder_, header_.vocab, header_.label_count(), header_.targets());
+    const bool sound = same.ok() && same->header().self_hash == header_.self_hash;
+    if (sound && same->VerifyContent().ok()) return absl::OkStatus();
+    RETURN_IF_ERROR(RemoveStore(folder_));
+  }
+  RETURN_IF_ERROR(SyncDirectory(files_.path()));
+  RETURN_IF_ERROR(RenameNew(files_.path(), folder_));
+  return SyncDirectory(DirectoryOf(folder_));
 }
 
 absl::StatusOr<ExampleStore::Input> ExampleStore::OpenFile(

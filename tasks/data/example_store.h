@@ -96,6 +96,9 @@ struct LabelRecord {
   uint32_t label;
 };
 
+// Returns the name of a store in `folder` that is named by its content as well.
+std::string NameByContent(const std::string& folder, const StoreHeader& header);
+
 // Writes a store, which appears under its name (AtomicFolder) when it is complete and on disk.
 class ExampleStoreWriter {
  public:
@@ -106,8 +109,9 @@ class ExampleStoreWriter {
   absl::Status Add(const Example& example);
   int64_t size() const { return header_.examples; }
   // Completes the store and fills in examples and tokens of `stats`. A store that another process
-  // has finished meanwhile stays.
-  absl::Status Finish(DataStats stats);
+  // has finished meanwhile stays. by_content: changes its folder to NameByContent.
+  absl::Status Finish(DataStats stats, bool by_content = false);
+  const std::string& folder() const { return folder_; }
 
  private:
   // A new file, and the hash of what was written to it.
@@ -119,6 +123,7 @@ class ExampleStoreWriter {
     Fd fd;
     Hasher hash;
   };
+  absl::Status CommitByContent();
   ExampleStoreWriter(std::string folder, AtomicFolder files, const StoreHeader& header)
       : folder_(std::move(folder)), files_(std::move(files)), header_(header) {}
 
@@ -143,6 +148,7 @@ class ExampleStore {
   int64_t size() const { return header_.examples; }
   int64_t tokens() const { return header_.tokens; }
   const DataStats& stats() const { return header_.stats; }
+  const StoreHeader& header() const { return header_; }
   const std::string& folder() const { return folder_; }
 
   // Reads example i, 0 <= i < size(); every id is < vocab, every label < labels, every row <

@@ -3,6 +3,7 @@
 
 #include <glob.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -40,18 +41,27 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
       ListOr(extensions), "; ", hint);
 }
 
-// Appends the files that `path` stands for.
+// Appends the files that `path` stands for. A pipe must be named itself, because opening it waits
+// for whoever writes it.
 absl::Status Expand(
     const DataSpec& spec, const std::string& path, std::vector<std::string>* paths) {
   const size_t before = paths->size();
+  const auto done = [&](absl::string_view nothing) -> absl::Status {
+    for (size_t i = before; i < paths->size(); ++i) {
+      if (IsStream((*paths)[i]))
+        return Error(Exit::kNoInput, QuotePath((*paths)[i]), ": is a pipe, found by ",
+            QuotePath(path), ": expected a file (move the pipe away, or name it itself)");
+    }
+    return paths->size() > before ? absl::OkStatus()
+                                  : Error(Exit::kNoInput, QuotePath(path), nothing);
+  };
   if (path != "-" && IsDirectory(path)) {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
     for (const std::string& name : names) {
       const std::string file = JoinPath(path, name);
       if (name[0] != '.' && !IsDirectory(file) && FormatOf(spec, file).ok()) paths->push_back(file);
     }
-    if (paths->size() > before) return absl::OkStatus();
-    return Error(Exit::kNoInput, QuotePath(path),
+    return done(
         ": a folder without data files: expected names such as train.csv (or set format in the "
         "spec)");
   }
@@ -68,8 +78,7 @@ absl::Status Expand(
     if (!IsDirectory(found.gl_pathv[i])) paths->push_back(found.gl_pathv[i]);
   }
   ::globfree(&found);
-  if (paths->size() > before) return absl::OkStatus();
-  return Error(Exit::kNoInput, QuotePath(path), ": no file matches this pattern");
+  return done(": no file matches this pattern");
 }
 
 // Reads the beginning of a file; more than `most` bytes only when its first record is longer. Adds
@@ -164,6 +173,8 @@ absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
   }
   return files;
 }
+
+bool HasStream(const DataSpec& data) { return absl::c_any_of(data.files(), IsStream); }
 
 absl::Status RequireFiles(const DataSpec& data, absl::string_view why, absl::string_view hint) {
   for (const std::string& path : data.files()) {

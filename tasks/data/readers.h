@@ -44,6 +44,8 @@ Charset CharsetOf(const DataSpec& spec);
 // not exist or nothing matches.
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec);
 
+// True if `data` names a stream (see IsStream).
+bool HasStream(const DataSpec& data);
 // kSpec if `data` has a stream, which can be read only once; `why` says what needs two passes, and
 // `hint` what helps besides a file.
 absl::Status RequireFiles(

@@ -83,16 +83,18 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   RemoveLeftovers(directory);
   Progress say({});
   RepeatSummary summary;
+  Trainer::Options each = options;
   for (int i = 0; i < spec.repeat(); ++i) {
     const uint64_t seed = spec.seed() + i;
     say.Note(absl::StrCat("run ", i + 1, " of ", spec.repeat(), ": seed ", seed));
-    const auto trainer = Trainer::Create(SpecOf(all, seed), options);
+    const auto trainer = Trainer::Create(SpecOf(all, seed), each);
     if (!trainer.ok()) {
       if (i == 0) lock.Undo();
       return trainer.status();
     }
-    // Later runs take the micro-batch that the first one has chosen.
+    // Later runs take the micro-batch and the streams of the first one.
     all.spec.mutable_batch()->set_micro_tokens((*trainer)->spec().batch().micro_tokens());
+    each.made = (*trainer)->stores();
     if (i == 0)
       RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());

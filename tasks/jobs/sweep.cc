@@ -225,6 +225,7 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
         "validation.files or validation.share");
   }
   for (const auto& [run, variant] : variants) {
+    RETURN_IF_ERROR(CheckStreams(variant, "each run of the sweep reads it"));
     if (const auto errors = CheckInputs(variant); !errors.empty()) return errors.front();
   }
   const std::string& directory = loaded.spec.output().directory();

@@ -131,6 +131,8 @@ absl::Status CheckSameData(
   for (int i = 0; i < std::min<int>(state.source_size(), train.sources.size()); ++i) {
     const TrainerState::Source& before = state.source(i);
     const SourceFile& now = train.sources[i];
+    if (now.stream)
+      return changed(absl::StrCat(QuoteInput(now.path), " (a stream) or the vocabulary"));
     if (before.size() != now.size || before.sample() != now.sample) {
       return changed(absl::StrCat(
           QuotePath(now.path), " (", before.size(), " bytes then, ", now.size, " now)"));

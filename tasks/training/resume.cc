@@ -20,8 +20,21 @@ absl::StatusOr<std::string> Trainer::FindRun() {
     loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
   RETURN_IF_ERROR(CheckSameSpec(before.spec, spec_, folder_->directory()));
   RETURN_IF_ERROR(VerifySpec(loaded_));
-  RETURN_IF_ERROR(CheckSameData(state_, *setup_.train, path));
   return path;
+}
+
+absl::Status Trainer::PrepareRun(BuildOptions build, MadeStores* made, std::string* checkpoint) {
+  ASSIGN_OR_RETURN(*checkpoint, FindRun());
+  build.reads_streams = ranks().first();
+  if (!checkpoint->empty() && ranks().first()) {
+    *made = {state_.data_fingerprint(),
+        state_.has_validation_store() ? state_.validation_store() : kUnnamedStore};
+  }
+  std::vector<std::string> found = std::move(setup_.notes);
+  ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build, *made));
+  setup_.notes.insert(setup_.notes.end(), found.begin(), found.end());
+  *made = stores();
+  return checkpoint->empty() ? absl::OkStatus() : CheckSameData(state_, *setup_.train, *checkpoint);
 }
 
 absl::StatusOr<std::string> Trainer::CheckModelWithoutCheckpoints() {

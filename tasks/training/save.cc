@@ -89,6 +89,7 @@ absl::Status Trainer::WriteState(const std::string& folder) {
   state_.set_total_steps(pace_->total_steps());
   state_.set_seconds(pace_->Seconds());
   DescribeRun(spec_, *setup_.train, compute_, &state_);
+  state_.set_validation_store(stores().validation);
   return WriteTrainerState(folder, state_);
 }
 

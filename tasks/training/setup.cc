@@ -1,7 +1,10 @@
 #include "tasks/training/setup.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "core/base/file.h"
@@ -105,6 +108,9 @@ absl::StatusOr<std::vector<TextPair>> ReadPairs(const LoadedSpec& loaded,
   std::vector<TextPair> pairs;
   if (files.empty()) return pairs;
   const auto read = [&]() -> absl::Status {
+    DataSpec data;
+    *data.mutable_files() = paths;
+    RETURN_IF_ERROR(RequireFiles(data, "it is read at each start"));
     ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(files, /*group=*/""));
     ASSIGN_OR_RETURN(pairs, reader.Next(most, {&tokenizer, config.max_tokens()}, cut));
     return pairs.empty() ? Error(Exit::kData, "the files have no pairs") : absl::OkStatus();
@@ -179,6 +185,24 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
   return ComputeOf(runtime.compute(), Use::kTraining);
 }
 
+absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several) {
+  std::map<std::pair<uint64_t, uint64_t>, std::string> seen;  // device and inode of each stream
+  for (const auto& [name, data] : {std::pair("train", &loaded.spec.train()),
+           std::pair("validation", &loaded.spec.validation())}) {
+    for (const std::string& file : data->files()) {
+      struct stat info;
+      if (!IsStream(file)) continue;
+      std::string why(several);
+      if (why.empty() && (file == "-" ? ::fstat(0, &info) : ::stat(file.c_str(), &info)) == 0) {
+        const auto [before, is_new] = seen.emplace(std::pair(info.st_dev, info.st_ino), name);
+        if (!is_new) why = absl::StrCat(before->second, " names it as well");
+      }
+      if (!why.empty()) return AtData(loaded, name, RequireFiles(*data, why));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   InputErrors wrong;
   const std::unique_ptr<Task> task = MakeTask(loaded.spec);
@@ -190,11 +214,13 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
       wrong.Check(ReadStartVectors(loaded, *config, **tokenizer).status());
     }
   }
+  wrong.Check(CheckStreams(loaded));
   CheckData(loaded, *task, &wrong);
   return std::move(wrong.list);
 }
 
-absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {
+absl::StatusOr<Setup> Prepare(
+    const LoadedSpec& loaded, const BuildOptions& options, const MadeStores& made) {
   Setup setup;
   const TaskSpec& spec = loaded.spec;
   ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizerOf(loaded));
@@ -204,6 +230,7 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *setup.tokenizer));
   InputErrors wrong;  // before any data are read to the end
   CheckModel(loaded, task, config, *setup.tokenizer, &wrong);
+  if (made.train.empty()) wrong.Check(CheckStreams(loaded));
   CheckData(loaded, task, &wrong);
   if (!wrong.list.empty()) return wrong.list.front();
   ASSIGN_OR_RETURN(setup.start, ReadStartVectors(loaded, config, *setup.tokenizer));
@@ -218,18 +245,22 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   AddFields(spec.train(), &config);
   const absl::Status bound = task.Bind(config, setup.tokenizer.get(), spec.seed());
   if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);
-  const auto build = [&](const DataSpec& data) {
-    return BuildStore(loaded, task, data, config, *setup.tokenizer, options);
+  const auto build = [&](const DataSpec& data, const std::string& made_before) {
+    BuildOptions of_part = options;
+    of_part.made = made_before;
+    return BuildStore(loaded, task, data, config, *setup.tokenizer, of_part);
   };
   const auto describe = [&](absl::string_view name, const BuiltStore& built) {
     for (std::string& line : DescribeStore(name, built)) setup.notes.push_back(std::move(line));
   };
-  ASSIGN_OR_RETURN(setup.train, build(spec.train()));
+  ASSIGN_OR_RETURN(setup.train, build(spec.train(), made.train));
   RETURN_IF_ERROR(task.WeighLabels(setup.train->store, &setup.notes));
   describe("train", *setup.train);
   if (spec.validation().files_size() > 0) {
-    ASSIGN_OR_RETURN(setup.validation, build(spec.validation()));
+    ASSIGN_OR_RETURN(setup.validation, build(spec.validation(), made.validation));
     describe("validation", *setup.validation);
+    if (HasStream(spec.validation()) && setup.validation->name() == setup.train->name())
+      setup.notes.push_back("warning: the validation data are the training data");
   }
   CutCounts cut;
   ASSIGN_OR_RETURN(setup.pairs,

@@ -36,14 +36,24 @@ std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec);
 // Verifies the spec, sets the number of threads and returns the type of activations.
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 
+// kSpec, naming it, if the data have a stream that would be read more than once: because it is
+// named twice, or because of `several` runs, of which that text tells (empty: one run).
+absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several = "");
+
 // Checks that the files and folders that the spec names exist and fit together: the model and its
 // tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
 // spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
+// Names of the stores that a run has made of streams, as BuildOptions::made.
+struct MadeStores {
+  std::string train, validation;
+};
+
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
 // VerifySpec; errors name its place.
-absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options);
+absl::StatusOr<Setup> Prepare(
+    const LoadedSpec& loaded, const BuildOptions& options, const MadeStores& made = {});
 
 }  // namespace cloze
 

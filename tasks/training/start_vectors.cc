@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/ascii.h"
+#include "core/base/file.h"
 #include "core/text/files/word_vectors.h"
 
 namespace cloze {
@@ -60,6 +61,10 @@ absl::StatusOr<StartVectors> ReadStartVectors(
     const LoadedSpec& loaded, const ModelConfig& config, const Tokenizer& tokenizer) {
   const std::string& path = loaded.spec.model().encoder().word_vectors();
   if (path.empty()) return StartVectors();
+  if (IsStream(path))
+    return SpecError(loaded, kField,
+        absl::StrCat(QuoteInput(path),
+            " can be read only once, but it is read at each start: expected a file"));
   auto start = Read(path, config, tokenizer);
   return start.ok() ? start : AtField(loaded, kField, start.status());
 }

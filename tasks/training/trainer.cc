@@ -49,11 +49,12 @@ absl::Status Trainer::Start() {
     };
   }
   std::string checkpoint;
-  RETURN_IF_ERROR(ranks().FirstThenOthers([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
-    ASSIGN_OR_RETURN(checkpoint, FindRun());
-    return absl::OkStatus();
-  }));
+  MadeStores made = options_.made;
+  RETURN_IF_ERROR(ranks().OnFirst([&] { return PrepareRun(build, &made, &checkpoint); }));
+  ranks().Broadcast(&made.train);
+  ranks().Broadcast(&made.validation);
+  RETURN_IF_ERROR(ranks().Together(
+      [&] { return ranks().first() ? absl::OkStatus() : PrepareRun(build, &made, &checkpoint); }));
   RETURN_IF_ERROR(ranks().CheckSame("the training data", setup_.train->name()));
   if (setup_.validation.has_value())
     RETURN_IF_ERROR(ranks().CheckSame(
@@ -69,6 +70,10 @@ absl::Status Trainer::Start() {
   }
   return ranks().size() == 1 ? absl::OkStatus()
                              : ranks().CheckSame("the weights", learner_->HashWeights());
+}
+
+MadeStores Trainer::stores() const {
+  return {setup_.train->name(), setup_.validation.has_value() ? setup_.validation->name() : ""};
 }
 
 absl::Status Trainer::CreateLearner() {

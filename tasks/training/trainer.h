@@ -39,6 +39,8 @@ class Trainer {
     Ranks* ranks = &OneRank();
     // Name and version of the program, for about.json.
     std::string program = {};
+    // Of a run that shares the streams of an earlier one; a run that resumes knows its own.
+    MadeStores made = {};
   };
   struct Summary {
     int64_t steps = 0;
@@ -55,6 +57,8 @@ class Trainer {
 
   // The spec, with the batch.micro_tokens that the run has chosen.
   const TaskSpec& spec() const { return spec_; }
+  // The stores of its data.
+  MadeStores stores() const;
 
   // Trains to the end. Call once.
   absl::StatusOr<Summary> Run();
@@ -66,8 +70,11 @@ class Trainer {
   absl::Status CheckRanks();
   absl::Status Start();
   // Reads the state of the newest checkpoint, takes over its micro-batch and returns its path; ""
-  // if there is none. kMismatch if it belongs to another spec or other data.
+  // if there is none. kMismatch if it belongs to another spec.
   absl::StatusOr<std::string> FindRun();
+  // Finds the run, and prepares its data. Rank 0 sets the names of the stores in *made; the others
+  // read them. kMismatch if the training data have changed.
+  absl::Status PrepareRun(BuildOptions build, MadeStores* made, std::string* checkpoint);
   absl::Status CreateLearner();
   // Checks the model of a directory that has no checkpoint; returns "".
   absl::StatusOr<std::string> CheckModelWithoutCheckpoints();

@@ -44,6 +44,9 @@ same apart 00000012
 "$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err || fail "evaluation: $(cat err)"
 timeout 60 $mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
 cmp one.json three.json || fail "evaluation differs"
+# A stream can be read by one of them only.
+timeout 60 $mpirun -n 2 "$mpi_program" evaluate --model class-one --data - --set format=TSV > out 2> err < classes.tsv && fail "evaluation of a stream"
+grep -q 'can be read only once, but each rank reads it' err || fail "evaluation of a stream: $(cat err)"
 
 # Rank 0 may tokenize for longer than the timeout, but not be silent: then rank 1 ends the job.
 for i in $(seq 80); do cat text.txt; done > long.txt

@@ -452,6 +452,12 @@ TEST_F(BuildTest, UnchangedFilesAreNotReadAgain) {
   const auto second = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(Folder(*first), Folder(*second));
+  // A change in place of the same length, with the time of before.
+  const auto time = std::filesystem::last_write_time(Path("a.txt"));
+  std::ofstream(Path("a.txt"), std::ios::in | std::ios::out) << "the mat";
+  std::filesystem::last_write_time(Path("a.txt"), time);
+  EXPECT_EQ(
+      ExitOf(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).status()), Exit::kInterrupted);
   std::ofstream(Path("a.txt"), std::ios::app) << "!";
   EXPECT_EQ(
       ExitOf(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).status()), Exit::kInterrupted);

@@ -1,4 +1,6 @@
 // Held-out shares, patterns, folders and delimiters.
+#include <sys/stat.h>
+
 #include <map>
 #include <set>
 
@@ -96,6 +98,14 @@ TEST_F(SplitTest, ExpandsPatternsAndFolders) {
   std::filesystem::create_directory(Path("empty"));
   spec.set_files(0, Path("empty"));
   ExpectError(FilesOf(spec).status(), Exit::kNoInput, "a folder without data files");
+  // Opening a pipe waits for its writer.
+  ASSERT_EQ(::mkfifo(Path("pipe.csv").c_str(), 0600), 0);
+  for (const std::string& found : {folder_, Path("*.csv")}) {
+    spec.set_files(0, found);
+    ExpectError(FilesOf(spec).status(), Exit::kNoInput, "pipe.csv: is a pipe, found by ");
+  }
+  spec.set_files(0, Path("pipe.csv"));
+  EXPECT_TRUE(FilesOf(spec).ok());
   Write("[x].csv", "text,label\nthird,x\n");  // a name, not a pattern
   spec.set_files(0, Path("[x].csv"));
   EXPECT_EQ(TextsOf(spec).count("third"), 1u);

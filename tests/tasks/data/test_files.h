@@ -11,6 +11,8 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
@@ -47,6 +49,22 @@ class FilesTest : public testing::Test {
   }
 
   std::string folder_;
+};
+
+// A pipe that holds `text` and then ends, as <(...) gives it.
+class TextPipe {
+ public:
+  explicit TextPipe(const std::string& text) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    read_ = Fd(ends[0]);
+    const Fd write(ends[1]);
+    EXPECT_TRUE(WriteAll(write, "pipe", text.data(), text.size()).ok());
+  }
+  std::string path() const { return absl::StrCat("/dev/fd/", read_.get()); }
+
+ private:
+  Fd read_;
 };
 
 // Is it an error of `exit` whose message contains `part`?

@@ -216,6 +216,23 @@ TEST_P(RunOfRanksTest, LeavesTheFilesOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(Optimizers, RunOfRanksTest, testing::Values(0, 2),
     [](const auto& info) { return info.param > 0 ? "MuonAverage" : "AdamW"; });
 
+// Rank 0 reads the stream; the others, whose standard input may be anything, read its store.
+TEST_F(TrainerTest, RanksShareAStream) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "one", 4)).ok());
+  const TextPipe pipe(Read(Path("text.txt")));
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "three", 4);
+  spec.spec.mutable_train()->set_files(0, pipe.path());
+  spec.spec.mutable_train()->set_format(DataSpec::TEXT);
+  testing::internal::CaptureStderr();
+  ForRanks([&](ThreadRanks& ranks) {
+    const auto trainer = Trainer::Create(spec, {.ranks = &ranks});
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    EXPECT_TRUE((*trainer)->Run().ok());
+  });
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Weights("one") == Weights("three"));
+}
+
 class EvaluationOfRanksTest : public TrainerTest {};
 
 TEST_F(EvaluationOfRanksTest, EndsOnAllRanksIfOneCannotReadAnExample) {
