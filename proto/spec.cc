@@ -174,7 +174,17 @@ void HoldOut(TaskSpec* spec) {
     held_out.MergeFrom(spec->validation());
     *spec->mutable_validation() = held_out;
   }
-  if (absl::c_equal(spec->validation().files(), train.files())) train.set_leave_out(share);
+  if (!absl::c_equal(spec->validation().files(), train.files())) return;
+  train.set_leave_out(share);
+  if (train.share_rule() == spec->validation().share_rule()) return;
+  train.set_share_rule(1);
+  spec->mutable_validation()->set_share_rule(1);
+}
+
+void KeepShareRule(const TaskSpec& recorded, TaskSpec* now) {
+  const int32_t rule = recorded.train().has_share_rule() ? recorded.train().share_rule() : 1;
+  now->mutable_train()->set_share_rule(rule);
+  if (now->has_validation()) now->mutable_validation()->set_share_rule(rule);
 }
 
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(

@@ -53,6 +53,9 @@ absl::Status VerifyValues(const LoadedSpec& loaded);
 // out of training.
 void HoldOut(TaskSpec* spec);
 
+// Gives `now` the share_rule of the spec that a run has recorded; earlier versions recorded none.
+void KeepShareRule(const TaskSpec& recorded, TaskSpec* now);
+
 // LoadSpec, ApplyOverride for each of `overrides`, HoldOut, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     const std::string& path, const std::vector<std::string>& overrides);

@@ -96,7 +96,8 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
   const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
   RETURN_IF_ERROR(RequireFiles(data, kTwoPasses, kListLabels));
   ASSIGN_OR_RETURN(
-      TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
+      TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired,
+                             /*keep_lines=*/false, task.label_separator()));
   std::set<std::string> labels;
   LabelVectors vectors;
   TextExample example;

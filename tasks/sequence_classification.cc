@@ -196,7 +196,12 @@ class SequenceClassification : public Task {
 
  private:
   Labels LabelsToRead() const {
-    return spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired;
+    return spec_.kind() == Spec::MULTI_LABEL  ? Labels::kSeveral
+           : spec_.kind() == Spec::REGRESSION ? Labels::kNumber
+                                              : Labels::kRequired;
+  }
+  absl::StatusOr<TextReader> OpenTexts(const DataSpec& data, bool keep_lines = false) const {
+    return TextReader::Open(data, LabelsToRead(), keep_lines, spec_.label_separator());
   }
   absl::Status Fill(const DataSpec& data, FoundLabels* found, const Tokenizer& tokenizer,
       const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
@@ -245,7 +250,7 @@ absl::Status SequenceClassification::SetTarget(
 absl::Status SequenceClassification::Fill(const DataSpec& data, FoundLabels* found,
     const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
     DataStats* stats) const {
-  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, LabelsToRead()));
+  ASSIGN_OR_RETURN(TextReader reader, OpenTexts(data));
   const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
     if (!more) return found->Finish(data.files(0));
@@ -271,7 +276,7 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, FoundLabels* fou
 
 // MULTI_LABEL: known labels in the model's order, then unknown ones.
 absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSpec& data) const {
-  ASSIGN_OR_RETURN(TextReader opened, TextReader::Open(data, LabelsToRead(), true));
+  ASSIGN_OR_RETURN(TextReader opened, OpenTexts(data, /*keep_lines=*/true));
   const auto reader = std::make_shared<TextReader>(std::move(opened));
   return [this, reader](LabelledRecord* item) -> absl::StatusOr<bool> {
     TextExample row;

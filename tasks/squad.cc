@@ -19,7 +19,7 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 class SquadReader {
  public:
   SquadReader(const std::string& path, const DataSpec& data, std::vector<Question>* out)
-      : path_(path), data_(data), split_(SplitShare(data)), out_(out) {}
+      : path_(path), data_(data), split_(data), out_(out) {}
 
   absl::Status Read() {
     ASSIGN_OR_RETURN(const std::string bytes, ReadInput(path_, kMaxFileBytes));
@@ -78,7 +78,7 @@ class SquadReader {
         return Wrong(at, "answer_start", "a place inside the context");
       answer.start = start.get<int64_t>();
     }
-    if (IsRead(data_, split_, SplitHash({context}))) out_->push_back(std::move(question));
+    if (split_.Reads({context})) out_->push_back(std::move(question));
     return absl::OkStatus();
   }
 

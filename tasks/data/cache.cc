@@ -27,6 +27,7 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   key->AddNumber(data.max_examples());
   // Later fields only if they are set, so that stores of earlier versions keep their names.
   if (SplitShare(data) > 0) key->AddText(absl::StrCat(data.share(), " ", data.leave_out()));
+  if (SplitShare(data) > 0 && data.share_rule() > 1) key->AddNumber(data.share_rule());
   if (!data.delimiter().empty()) key->AddText(data.delimiter());
   if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
   for (const DataFile& file : files) {

@@ -221,9 +221,10 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
   return labels;
 }
 
-DataReader::DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines)
-    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels), split_(SplitShare(spec_)),
-      keep_lines_(keep_lines) {
+DataReader::DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
+    std::string separator)
+    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels),
+      separator_(std::move(separator)), split_(spec_), keep_lines_(keep_lines) {
   spec_.clear_files();
 }
 DataReader::DataReader(DataReader&&) noexcept = default;
@@ -285,7 +286,8 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
     return Error(Exit::kSpec, "text_pair_field: ", QuoteInput(file.path),
         " holds one text per line: expected TSV, CSV or JSONL");
   }
-  Wanted wanted = {spec_, {{"text_field", spec_.text_field()}}, labels_, keep_lines_};
+  Wanted wanted = {spec_, {{"text_field", spec_.text_field()}},
+      labels_ == Labels::kNumber ? Labels::kRequired : labels_, keep_lines_};
   wanted.spec.set_format(file.format->format);
   if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
   if (labelled)
@@ -317,24 +319,30 @@ absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
       return reader.NextPiece(piece);
     }));
     // The hash of its first piece decides if a document is read.
-    if (piece->first) reads_ = !more || IsRead(spec_, split_, SplitHash({piece->text}));
+    if (piece->first) reads_ = !more || split_.Reads({piece->text});
     if (!more || reads_) return more;
   }
 }
 
 absl::Status DataReader::LearnSplit() {
-  if (std::exchange(split_known_, true) || SplitShare(spec_) <= 0 || labels_ == Labels::kIgnored)
+  const bool by_rank = spec_.share_rule() == 1;
+  if (std::exchange(split_known_, true) || !split_.splits() || labels_ == Labels::kIgnored ||
+      (labels_ == Labels::kNumber && !by_rank))
     return absl::OkStatus();
-  DataReader reader(AllExamples(spec_), files_, labels_, false);
+  DataReader reader(AllExamples(spec_), files_, labels_, false, separator_);
   TextExample text;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader.ReadRow(&text));
     if (!more) break;
-    const std::string& label =
-        text.list.has_value() ? absl::StrJoin(*text.list, std::string(1, '\0')) : text.label;
-    split_.Add(SplitHash({text.text, text.text_pair}), label);
+    std::vector<std::string> labels = {text.label};
+    if (by_rank && text.list.has_value()) {
+      labels = {absl::StrJoin(*text.list, std::string(1, '\0'))};
+    } else if (!by_rank && labels_ == Labels::kSeveral) {
+      labels = LabelsOf(text, separator_);
+    }
+    for (const std::string& label : labels) split_.Add({text.text, text.text_pair}, label);
   }
-  split_.Stratify();
+  split_.Choose();
   return absl::OkStatus();
 }
 
@@ -344,8 +352,7 @@ absl::StatusOr<bool> DataReader::Read(TextExample* example) {
   do {
     ASSIGN_OR_RETURN(const bool more, ReadRow(example));
     if (!more) return false;
-  } while (SplitShare(spec_) > 0 &&
-           !IsRead(spec_, split_, SplitHash({example->text, example->text_pair})));
+  } while (!split_.Reads({example->text, example->text_pair}));
   ++count_;
   return true;
 }
@@ -365,7 +372,7 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   }
   example->text = std::move(row.values[0]);
   if (row.values.size() > 1) example->text_pair = std::move(row.values[1]);
-  if (labels_ == Labels::kRequired && example->label.empty())
+  if (labels_ != Labels::kIgnored && labels_ != Labels::kSeveral && example->label.empty())
     return Error(Exit::kData, Where(row.line), ": label_field: an empty label");
   return true;
 }
@@ -378,7 +385,7 @@ absl::StatusOr<bool> DataReader::Read(TaggedSentence* sentence) {
       return reader.NextSentence(sentence);
     }));
     const std::vector<absl::string_view> words(sentence->words.begin(), sentence->words.end());
-    if (more && SplitShare(spec_) > 0 && !IsRead(spec_, split_, SplitHash(words))) continue;
+    if (more && !split_.Reads(words)) continue;
     count_ += more && !words.empty();
     return more;
   }

@@ -105,8 +105,9 @@ struct TaggedSentence {
 std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::string> values);
 
 // kRequired: each text has one label (training, evaluation). kSeveral: the label field holds any
-// number of labels. kIgnored: labels are not read.
-enum class Labels { kRequired, kSeveral, kIgnored };
+// number of labels. kIgnored: labels are not read. kNumber: as kRequired, but the labels are
+// numbers and not classes.
+enum class Labels { kRequired, kSeveral, kIgnored, kNumber };
 
 // Reads the files of a DataSpec one after the other.
 class DataReader {
@@ -131,7 +132,8 @@ class DataReader {
   absl::StatusOr<bool> Ready();
 
  protected:
-  DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines);
+  DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
+      std::string separator);
   // Reads the next item; false at the end of the last file. kSpec for a file whose format has no
   // such items; kData for a malformed file, as "file:line: field: ...".
   absl::StatusOr<bool> Read(DocumentPiece* piece);
@@ -144,7 +146,7 @@ class DataReader {
   // Calls next(reader) on the current file; when that returns false, on the following file.
   absl::StatusOr<bool> FromFiles(
       Content content, absl::FunctionRef<absl::StatusOr<bool>(FileReader&)> next);
-  // Reads all texts for a stratified split, if there is one.
+  // Reads all texts, if the choice of those that are held out depends on their labels.
   absl::Status LearnSplit();
   absl::StatusOr<bool> ReadRow(TextExample* example);
   bool HasMost() const { return spec_.max_examples() > 0 && count_ >= spec_.max_examples(); }
@@ -152,6 +154,7 @@ class DataReader {
   DataSpec spec_;
   std::vector<DataFile> files_;
   Labels labels_;
+  std::string separator_;
   Split split_;
   bool split_known_ = false, reads_ = true;  // reads_: the current document is read
   bool keep_lines_;
@@ -165,16 +168,18 @@ class DataReader {
 template <typename Item>
 class ReaderOf : public DataReader {
  public:
-  static absl::StatusOr<ReaderOf> Open(
-      const DataSpec& spec, Labels labels = Labels::kIgnored, bool keep_lines = false) {
+  // `separator`: of Labels::kSeveral, as in LabelsOf.
+  static absl::StatusOr<ReaderOf> Open(const DataSpec& spec, Labels labels = Labels::kIgnored,
+      bool keep_lines = false, const std::string& separator = ",") {
     ASSIGN_OR_RETURN(std::vector<DataFile> files, FilesOf(spec));
-    return ReaderOf(spec, std::move(files), labels, keep_lines);
+    return ReaderOf(spec, std::move(files), labels, keep_lines, separator);
   }
   absl::StatusOr<bool> Next(Item* item) { return Read(item); }
 
  private:
-  ReaderOf(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines)
-      : DataReader(std::move(spec), std::move(files), labels, keep_lines) {}
+  ReaderOf(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
+      const std::string& separator)
+      : DataReader(std::move(spec), std::move(files), labels, keep_lines, separator) {}
 };
 
 // Documents of TEXT files, and the text_field of TSV, CSV, JSONL and FASTTEXT files.

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "tasks/data_summary.h"
 #include "tasks/findings.h"
+#include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -44,7 +45,9 @@ std::vector<std::string> LoneLabels(
 }  // namespace
 
 absl::StatusOr<OrderedJson> CheckData(
-    const LoadedSpec& loaded, const std::string& scratch, const std::atomic<bool>* stop) {
+    const LoadedSpec& given, const std::string& scratch, const std::atomic<bool>* stop) {
+  LoadedSpec loaded = given;
+  KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
   ASSIGN_OR_RETURN(const Setup setup,
       Prepare(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
   const std::vector<std::string> labels = CountedLabels(*setup.task, setup.config);

@@ -231,6 +231,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   LoadedSpec loaded = given;
   const TaskSpec& spec = loaded.spec;
   RunPlan plan;
+  KeepShareRuleOf(spec.output().directory(), &loaded.spec);
   ASSIGN_OR_RETURN(plan.compute, ConfigureCompute(loaded));
   auto data = OpenCache(loaded, options);
   if (!data.ok()) data = BuildSample(loaded, options);

@@ -92,8 +92,9 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
       if (i == 0) lock.Undo();
       return trainer.status();
     }
-    // Later runs take the micro-batch and the streams of the first one.
+    // Later runs take the micro-batch, the held-out texts and the streams of the first one.
     all.spec.mutable_batch()->set_micro_tokens((*trainer)->spec().batch().micro_tokens());
+    KeepShareRule((*trainer)->spec(), &all.spec);
     each.made = (*trainer)->stores();
     if (i == 0)
       RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), PrintEffective(spec)));

@@ -207,8 +207,10 @@ absl::Status Publish(const std::string& directory, const SweepSummary& summary) 
 
 }  // namespace
 
-absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
+absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& given,
     const std::vector<std::string>& sweeps, const Trainer::Options& options) {
+  LoadedSpec loaded = given;
+  KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
   SweepSummary summary;
   std::vector<Field> fields;
   for (const std::string& sweep : sweeps) {

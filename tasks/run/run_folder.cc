@@ -68,6 +68,19 @@ absl::Status CopySpec(const std::string& folder, const std::string& to) {
   return WriteNewFile(JoinPath(to, kSpecName), spec);
 }
 
+void KeepShareRuleOf(const std::string& directory, TaskSpec* spec) {
+  std::vector<std::string> folders = {directory};
+  const bool sweep = PathExists(JoinPath(directory, kSweepName));
+  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    if (sweep || IsSeedFolder(name)) folders.push_back(JoinPath(directory, name));
+  }
+  for (const std::string& folder : folders) {
+    const std::string path = SpecOfRun(folder);
+    if (path.empty()) continue;
+    if (const auto run = LoadSpec(path); run.ok()) return KeepShareRule(run->spec, spec);
+  }
+}
+
 absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
   RunLock lock;
   absl::Status status = MakeDirectories(run_dir, &lock.made_);

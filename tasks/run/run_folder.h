@@ -31,6 +31,9 @@ std::string ForeignContent(const std::string& directory);
 std::string SpecOfRun(absl::string_view folder);
 // Copies it, if there is one, into the folder `to`.
 absl::Status CopySpec(const std::string& folder, const std::string& to);
+// Gives `spec` the share_rule of the run in `directory`, or of one of its repeated or swept runs,
+// if there is one.
+void KeepShareRuleOf(const std::string& directory, TaskSpec* spec);
 
 // File of a sweep in the directory of its runs.
 inline constexpr const char* kSweepName = "sweep.json";

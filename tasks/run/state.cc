@@ -52,7 +52,8 @@ TaskSpec Essence(const TaskSpec& spec) {
   essence.clear_output();
   essence.clear_evaluation();
   essence.clear_validation();
-  essence.mutable_train()->clear_files();  // CheckSameData compares their content
+  essence.mutable_train()->clear_files();       // CheckSameData compares their content
+  essence.mutable_train()->clear_share_rule();  // a run keeps its own
   essence.mutable_runtime()->clear_threads();
   essence.mutable_runtime()->clear_memory_limit_mb();
   essence.mutable_runtime()->clear_recompute();

@@ -18,6 +18,7 @@ absl::StatusOr<std::string> Trainer::FindRun() {
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state_.spec(), JoinPath(path, kStateName)));
   if (!spec_.batch().has_micro_tokens())
     loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
+  KeepShareRule(before.spec, &loaded_.spec);
   RETURN_IF_ERROR(CheckSameSpec(before.spec, spec_, folder_->directory()));
   RETURN_IF_ERROR(VerifySpec(loaded_));
   return path;

@@ -69,8 +69,8 @@ class Trainer {
   // kMismatch, naming the rank, if ranks differ in program, spec or instruction set.
   absl::Status CheckRanks();
   absl::Status Start();
-  // Reads the state of the newest checkpoint, takes over its micro-batch and returns its path; ""
-  // if there is none. kMismatch if it belongs to another spec.
+  // Reads the state of the newest checkpoint, takes over its micro-batch and share_rule, and
+  // returns its path; "" if there is none. kMismatch if it belongs to another spec.
   absl::StatusOr<std::string> FindRun();
   // Finds the run, and prepares its data. Rank 0 sets the names of the stores in *made; the others
   // read them. kMismatch if the training data have changed.

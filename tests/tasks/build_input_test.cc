@@ -47,6 +47,12 @@ TEST_F(BuildInputTest, TheCacheKnowsHowFilesAreRead) {
   build(data, 1);
   data.set_encoding(DataSpec::WINDOWS1252);
   build(data, 2);
+  data = Data("c.csv", "text,label\nsat,1\n");  // its hash is above the share
+  data.set_leave_out(0.5);
+  data.set_share_rule(1);
+  build(data, 1);
+  data.set_share_rule(2);
+  build(data, 1);
 }
 
 TEST_F(BuildInputTest, StoresOfPipesAreNamedByTheirContent) {

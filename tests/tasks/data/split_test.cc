@@ -14,7 +14,9 @@ class SplitTest : public FilesTest {
  protected:
   // Reads all texts; label by text.
   static std::multimap<std::string, std::string> TextsOf(const DataSpec& spec) {
-    auto reader = TextReader::Open(spec, Labels::kRequired);
+    return TextsOf(TextReader::Open(spec, Labels::kRequired));
+  }
+  static std::multimap<std::string, std::string> TextsOf(absl::StatusOr<TextReader> reader) {
     EXPECT_TRUE(reader.ok()) << reader.status();
     std::multimap<std::string, std::string> texts;
     TextExample example;
@@ -32,13 +34,120 @@ class SplitTest : public FilesTest {
   }
 };
 
-TEST_F(SplitTest, TakesAShareOfEachLabelAndNeverTheSameText) {
+using Row = std::pair<std::string, std::string>;  // text, label
+
+std::string Csv(const std::vector<Row>& rows) {
+  std::string csv = "text,label\n";
+  for (const auto& [text, label] : rows) absl::StrAppend(&csv, text, ",\"", label, "\"\n");
+  return csv;
+}
+
+// Texts of a frequent, a less frequent and several rare labels; some texts have two labels.
+std::vector<Row> ManyRows(int from, int to) {
+  std::vector<Row> rows;
+  for (int i = from; i < to; ++i) {
+    const std::string text = absl::StrCat("t", i);
+    rows.emplace_back(text, i % 10 == 0 ? "rare" : "often");
+    if (i % 50 == 7) rows.emplace_back(text, "rare");
+    if (i % 100 < 3) rows.emplace_back(absl::StrCat("r", i), absl::StrCat("label ", i % 4));
+  }
+  return rows;
+}
+
+TEST_F(SplitTest, HoldsOutTextsByTheirHashAlone) {
+  const auto held_out = [&](std::vector<Row> rows) {
+    DataSpec held = Data("a.csv", Csv(rows)), rest = held;
+    held.set_share(0.1);
+    rest.set_leave_out(0.1);
+    const auto texts = TextsOf(held), training = TextsOf(rest);
+    EXPECT_EQ(texts.size() + training.size(), rows.size());
+    for (const auto& [text, label] : texts) EXPECT_EQ(training.count(text), 0u) << text;
+    return std::set<Row>(texts.begin(), texts.end());
+  };
+  std::vector<Row> rows = ManyRows(0, 2000);
+  const auto before = held_out(rows);
+  EXPECT_NEAR(before.size(), 0.1 * rows.size(), 50);
+  std::vector<Row> reversed(rows.rbegin(), rows.rend());
+  EXPECT_EQ(held_out(reversed), before);
+  for (const Row& row : ManyRows(2000, 2300)) rows.push_back(row);
+  std::set<Row> after = held_out(rows);
+  EXPECT_GT(after.size(), before.size());
+  std::erase_if(after, [](const Row& row) { return std::atoi(row.first.c_str() + 1) >= 2000; });
+  EXPECT_EQ(after, before);
+}
+
+// Of labels with several texts, a text is on either side; that of a label with one is learned.
+TEST_F(SplitTest, RareLabelsAreOnBothSides) {
+  std::vector<Row> rows;
+  for (int label = 0; label < 60; ++label) {
+    for (int i = 0; i < 2 + label % 3; ++i)
+      rows.emplace_back(absl::StrCat("t", label, ".", i), absl::StrCat("several ", label));
+    rows.emplace_back(absl::StrCat("alone", label), absl::StrCat("single ", label));
+  }
+  rows.emplace_back("t0.0", "several 1");  // a text with two labels
+  DataSpec held = Data("a.csv", Csv(rows)), rest = held;
+  for (const float share : {0.01f, 0.1f, 0.8f}) {
+    held.set_share(share);
+    rest.set_leave_out(share);
+    const auto held_out = TextsOf(held), training = TextsOf(rest);
+    for (int label = 0; label < 60; ++label) {
+      const std::string several = absl::StrCat("several ", label);
+      EXPECT_GE(Count(held_out, several), 1) << several;
+      EXPECT_GE(Count(training, several), 1) << several;
+      EXPECT_EQ(Count(training, absl::StrCat("single ", label)), 1) << label;
+    }
+  }
+  // The only text of "y" is trained on, if "x" has another one to hold out.
+  for (const auto& [text, other, held_of_y] : {std::tuple("b", "a", 0), {"a", "b", 1}}) {
+    DataSpec two = Data("b.csv", Csv({{text, "x"}, {other, "x"}, {text, "y"}}));
+    two.set_share(0.1);
+    const auto held_out = TextsOf(two);
+    EXPECT_EQ(Count(held_out, "x"), 1);
+    EXPECT_EQ(Count(held_out, "y"), held_of_y) << text;
+  }
+}
+
+TEST_F(SplitTest, EmptyTextsAreNotHeldOut) {
+  for (const char* empty : {"", "  ", "\xC2\xA0"}) {
+    std::vector<Row> rows = {{empty, "only empty"}, {empty, "x"}};
+    for (int i = 0; i < 40; ++i) rows.emplace_back(absl::StrCat("t", i), i % 2 == 0 ? "x" : "y");
+    DataSpec held = Data("a.csv", Csv(rows));
+    held.set_share(0.9);
+    EXPECT_EQ(TextsOf(held).count(empty), 0u);
+    held.clear_share();
+    held.set_leave_out(0.9);
+    EXPECT_EQ(TextsOf(held).count(empty), 2u);
+  }
+}
+
+TEST_F(SplitTest, SeveralLabelsOfATextCountEach) {
+  std::string rows = "text,label\n", json;
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, "t", i, ",a;l", i / 2, ";\n");
+    absl::StrAppend(&json, "{\"text\": \"t", i, "\", \"label\": [\"a\", \"l", i / 2, "\"]}\n");
+  }
+  for (DataSpec spec : {Data("a.csv", rows), Data("a.jsonl", json)}) {
+    spec.set_share(0.05);
+    auto reader = TextReader::Open(spec, Labels::kSeveral, /*keep_lines=*/false, ";");
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    std::set<std::string> found;
+    int64_t texts = 0;
+    for (TextExample text; *reader->Next(&text); ++texts)
+      for (const std::string& label : LabelsOf(text, ";")) found.insert(label);
+    EXPECT_EQ(found.size(), 21u);  // each has several texts
+    EXPECT_EQ(texts, 20);
+  }
+}
+
+// The rule of runs that recorded none: the choice below is that of version 0.1.
+TEST_F(SplitTest, EarlierRunsKeepTheirRule) {
   std::string rows = "text,label\n";
   for (int i = 0; i < 200; ++i)
     absl::StrAppend(&rows, "t", i, ",", i % 10 == 0 ? "rare" : "often", "\n");
   absl::StrAppend(&rows, "alone,single\n");
   for (int i = 0; i < 50; ++i) absl::StrAppend(&rows, "t", i, ",other\n");  // texts again
   DataSpec held = Data("a.csv", rows), rest = held;
+  for (DataSpec* spec : {&held, &rest}) spec->set_share_rule(1);
   held.set_share(0.1);
   rest.set_leave_out(0.1);
   const auto held_out = TextsOf(held), training = TextsOf(rest);
@@ -47,10 +156,15 @@ TEST_F(SplitTest, TakesAShareOfEachLabelAndNeverTheSameText) {
   EXPECT_EQ(Count(training, "single"), 1);
   EXPECT_EQ(held_out.size() + training.size(), 251u);
   for (const auto& [text, label] : held_out) EXPECT_EQ(training.count(text), 0u) << text;
-  // More rows keep what was held out for labels that have not grown.
   DataSpec more = Data("b.csv", rows + "new1,fresh\nnew2,fresh\n");
   more.set_share(0.1);
+  more.set_share_rule(1);
   EXPECT_EQ(TextsOf(more), held_out);
+  std::string texts;
+  for (const auto& [text, label] : held_out) absl::StrAppend(&texts, text, " ");
+  EXPECT_EQ(texts,
+      "t105 t116 t126 t128 t131 t135 t136 t138 t158 t177 t178 t187 t192 t25 t25 t28 t28 t29 t29 "
+      "t60 t77 t85 t90 ");
 }
 
 TEST_F(SplitTest, SplitsNumbersDocumentsAndSentences) {
@@ -62,7 +176,7 @@ TEST_F(SplitTest, SplitsNumbersDocumentsAndSentences) {
   }
   DataSpec spec = Data("a.tsv", rows);
   spec.set_share(0.2);
-  const size_t numbers = TextsOf(spec).size();
+  const size_t numbers = TextsOf(TextReader::Open(spec, Labels::kNumber)).size();
   EXPECT_GT(numbers, 150u);
   EXPECT_LT(numbers, 250u);
   const auto count = [](auto opened, auto item) {

@@ -1,10 +1,11 @@
-// Runs on streams, which are read once.
+// Runs on streams, which are read once, and runs that began with the split of earlier versions.
 #include <unistd.h>
 
 #include <deque>
 #include <regex>
 
 #include "core/base/manifest.h"
+#include "tasks/jobs/data_check.h"
 #include "tasks/jobs/repeat.h"
 #include "tasks/jobs/sweep.h"
 #include "tests/tasks/training/trainer_fixture.h"
@@ -171,6 +172,56 @@ TEST_F(StreamTest, WhatReadsAStreamTwiceIsRefusedFirst) {
   vectors.spec.mutable_model()->mutable_encoder()->set_word_vectors("-");
   ExpectError(Train(vectors).status(), Exit::kSpec, "but it is read at each start");
   EXPECT_FALSE(PathExists(Path("run")));
+}
+
+class ShareTest : public TrainerTest {
+ protected:
+  // Classes of which a share is held out; some labels have few texts.
+  LoadedSpec Classes(const std::string& run) {
+    std::string rows = "text\tlabel\n";
+    for (int i = 0; i < 90; ++i)
+      absl::StrAppend(&rows, i % 2 == 0 ? "the cat sat " : "a dog ran ", i, "\t",
+          i % 20 == 0  ? absl::StrCat("rare ", i / 40)
+          : i % 2 == 0 ? "cat"
+                       : "dog",
+          "\n");
+    Write("rows.tsv", rows);
+    LoadedSpec loaded =
+        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "rows.tsv", run, 8);
+    loaded.spec.mutable_validation()->set_share(0.2f);
+    HoldOut(&loaded.spec);
+    return loaded;
+  }
+  static LoadedSpec WithRule(LoadedSpec loaded, int rule) {
+    loaded.spec.mutable_train()->set_share_rule(rule);
+    loaded.spec.mutable_validation()->set_share_rule(rule);
+    return loaded;
+  }
+  int64_t ValidationOf(const LoadedSpec& loaded) {
+    const auto check = CheckData(loaded, Path("scratch"), nullptr);
+    EXPECT_TRUE(check.ok()) << check.status();
+    return check.ok() ? (*check)["validation"]["examples"].get<int64_t>() : -1;
+  }
+};
+
+TEST_F(ShareTest, RunsOfEarlierVersionsKeepTheirSplit) {
+  const int64_t before = ValidationOf(WithRule(Classes("none"), 1)),
+                now = ValidationOf(Classes("none"));
+  ASSERT_NE(before, now);
+  ASSERT_TRUE(Train(WithRule(Classes("straight"), 1)).ok());
+  EXPECT_EQ(ExitOf(Train(WithRule(Classes("run"), 1), 4).status()), Exit::kInterrupted);
+  // As an earlier version recorded it.
+  for (const char* file : {"step-00000004/trainer.textproto", "spec.textproto"})
+    Forget(Path("run"), file, "share_rule: 1");
+  EXPECT_EQ(ValidationOf(Classes("run")), before);  // `data check` uses the rule of the run
+  const auto resumed = Train(Classes("run"));
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(Weights("run"), Weights("straight"));
+  EXPECT_THAT(Read(Path("run/spec.textproto")), HasSubstr("share_rule: 1"));
+  // A new run does not.
+  ASSERT_TRUE(Train(Classes("new")).ok());
+  EXPECT_THAT(Read(Path("new/spec.textproto")), HasSubstr("share_rule: 2"));
+  EXPECT_THAT(progress_, HasSubstr(absl::StrCat("validation: ", now, " examples")));
 }
 
 }  // namespace
