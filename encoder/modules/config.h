@@ -232,8 +232,8 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   bool mean_pooling = false;      // sequence classifiers read the mean of the hidden states
   float classifier_dropout = -1;  // < 0: same as `dropout`
   HeadKind head = HeadKind::kNone;
-  bool pooler = false;              // the head has a dense layer before its output layer
-  bool crf = false;                 // the head has a CRF over the labels
+  bool pooler = false;  // the head has a dense layer before its output layer
+  bool crf = false;     // the head has a CRF over the labels
   bool untied = false;  // a `tied` head has an output matrix of its own, not the word embeddings
   std::vector<std::string> labels;  // by id; of a regression, the name of the number
   // Members of config.json that the task reads and writes: problem_type, which transformers has for

@@ -431,6 +431,7 @@ TEST_F(SentenceFolder, WeightsThatOverflowAreData) {
     file.write(reinterpret_cast<const char*>(large.data()), end - begin);
   }
   file.close();
+  fs::remove(model_ + "/MANIFEST");
   const RunResult run = RunCloze("encode --out - --model " + model_ + " < " + texts_);
   EXPECT_EQ(run.exit, 65) << run.err;
   EXPECT_THAT(run.err, HasSubstr("its weights are too large"));
