@@ -19,7 +19,7 @@ struct EvaluateOptions {
   const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
   DecodeOptions decode = {};
   std::function<void(const TextLogits&)> on_text = {};  // Evaluation::on_text
-  bool needs_finite = false;  // kInternal if the model's results are not finite
+  bool needs_finite = false;  // kData if the model's results are not finite
   Ranks* ranks = &OneRank();  // each computes some batches and gets the results of all
 };
 
