@@ -105,7 +105,7 @@ class CorpusReader {
         add(begin, end, false);
       }
     } else {
-      pipeline_.pre_tokenizer->Split(line, Place::kStart, add);
+      pipeline_.pre_tokenizer->Split(line, {.start = 1}, add);
     }
     EndSentence();
   }
