@@ -188,7 +188,8 @@ TEST(Export, CountsPositionsWithoutPadding) {
            {"xlm_roberta_masked_lm", 1}, {"masked_lm", 0}}) {
     ASSERT_EQ(RunCloze("export --model " + kGolden + name + " --out " + out + name).exit, 0);
     std::map<std::string, int> nodes;
-    for (const auto& node : Parse(out + name).graph().node()) ++nodes[node.op_type()];
+    const cloze_onnx::ModelProto model = Parse(out + name);
+    for (const auto& node : model.graph().node()) ++nodes[node.op_type()];
     EXPECT_EQ(nodes["CumSum"], counts) << name;
   }
 }
