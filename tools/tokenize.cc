@@ -28,7 +28,7 @@ class Answer {
   void Add(const Parts&... parts) {
     absl::StrAppend(&text_, parts...);
     if (writer_ == nullptr || text_.size() < kPiece) return;
-    if (status_.ok()) status_ = writer_->WriteText(text_);
+    if (written_.ok()) written_ = writer_->WriteText(text_);
     text_.clear();
   }
   template <typename T, typename Format>
@@ -61,7 +61,7 @@ class Answer {
         [](int32_t i) { return i < 0 ? "null" : absl::StrCat(i); });
   }
   absl::StatusOr<std::string> Finish() {
-    RETURN_IF_ERROR(status_);
+    RETURN_IF_ERROR(written_);
     return std::move(text_);
   }
 
@@ -69,7 +69,7 @@ class Answer {
   static constexpr size_t kPiece = 1 << 16;
   LineWriter* const writer_;
   std::string text_;
-  absl::Status status_;
+  absl::Status written_;
 };
 
 // Returns the answer or, with `writer`, what has not been written of it.
