@@ -1,5 +1,6 @@
-// Frozen ranges of marks and of characters of words. Made by asking tokenizers 0.23.1 about each code
-// point: its normalizers know the marks of an older version of Unicode than its regular expressions.
+// Frozen ranges of marks and of characters of words. Made by asking tokenizers 0.23.1 about each
+// code point: its normalizers know the marks of an older version of Unicode than its regular
+// expressions.
 #ifndef CLOZE_CORE_TEXT_UNICODE_MARK_TABLES_H_
 #define CLOZE_CORE_TEXT_UNICODE_MARK_TABLES_H_
 
