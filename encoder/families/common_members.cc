@@ -14,7 +14,8 @@ std::vector<absl::string_view> CommonMembers() {
       "transformers_version", "dtype", "torch_dtype", "return_dict", "use_return_dict",
       "output_hidden_states", "output_attentions", "output_past", "use_cache", "torchscript",
       "use_bfloat16", "chunk_size_feed_forward", "gradient_checkpointing", "finetuning_task",
-      "task_specific_params", "tokenizer_class", "transformers.js_config", "prefix",
+      "task_specific_params", "tokenizer_class", "transformers.js_config", "prefix", "language",
+      "name", "emb_size", "xla_device",
       // The tokenizer has these ids; those of decoders are read where they are used.
       "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
       "unk_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",

@@ -320,6 +320,8 @@ TEST(ParseConfigTest, MembersOfPublicModelsPass) {
           "activation_fn":"torch.nn.modules.linear.Identity"}})",
       R"({"sbert_ce_default_activation_function":"torch.nn.modules.linear.Identity"})",
       R"({"finetuning_task":"sst-2","output_past":true,"tokenizer_class":"BertTokenizer"})",
+      R"({"language":"english","name":"Bert","_num_labels":3,"xla_device":true})",
+      R"({"cell":{},"emb_size":312,"pre_trained":"","structure":[],"training":""})",
       R"({"num_beams":1,"max_length":20,"top_k":50,"top_p":1.0,"temperature":1.0,"prefix":null,
           "typical_p":1.0,"encoder_no_repeat_ngram_size":0,"length_penalty":1.0,
           "diversity_penalty":0.0,"num_beam_groups":1,"chunk_size_feed_forward":0,

@@ -22,20 +22,21 @@ namespace {
 // has them as components.
 constexpr absl::string_view kConfigMembers[] = {"add_bos_token", "add_eos_token",
     "add_prefix_space", "added_tokens_decoder", "additional_special_tokens", "bos_token",
-    "cls_token", "do_lower_case", "eos_token", "extra_special_tokens", "mask_token",
+    "clean_text", "cls_token", "do_lower_case", "eos_token", "extra_special_tokens", "mask_token",
     "model_input_names", "pad_token", "sep_token", "strip_accents", "tokenize_chinese_chars",
-    "tokenizer_class", "trim_offsets", "truncation_side", "unk_token",
+    "tokenizer_class", "trim_offsets", "truncation_side", "unk_token", "wordpieces_prefix",
     // of no effect
     "auto_map", "backend", "chat_template", "clean_up_tokenization_spaces", "device",
-    "do_basic_tokenize", "errors", "extra_ids", "fix_mistral_regex", "full_tokenizer_file",
-    "init_inputs", "is_local", "keep_accents", "lang", "legacy", "legacy_behaviour",
-    "local_files_only", "max_len", "max_length", "max_seq_length", "merges_file",
-    "model_max_length", "model_type", "name_or_path", "pad_to_multiple_of", "pad_token_type_id",
-    "padding", "padding_side", "processor_class", "remove_space", "return_token_type_ids",
-    "separate_vocabs", "source_lang", "source_spm", "sp_model_file", "special_tokens_map_file",
-    "spm_file", "src_lang", "stride", "target_lang", "target_spm", "tgt_lang", "tokenizer_file",
-    "tokenizer_type", "transformers_version", "truncation_strategy", "trust_remote_code",
-    "use_default_system_prompt", "use_fast", "verbose", "vocab_file", "vocab_type"};
+    "do_basic_tokenize", "errors", "extra_ids", "fix_mistral_regex", "from_slow",
+    "full_tokenizer_file", "init_inputs", "is_local", "keep_accents", "lang", "legacy",
+    "legacy_behaviour", "local_files_only", "max_len", "max_length", "max_seq_length",
+    "merges_file", "model_max_length", "model_type", "name_or_path", "pad_to_multiple_of",
+    "pad_token_type_id", "padding", "padding_side", "processor_class", "remove_space",
+    "return_token_type_ids", "separate_vocabs", "source_lang", "source_spm", "sp_model_file",
+    "special_tokens_map_file", "spm_file", "src_lang", "stride", "target_lang", "target_spm",
+    "tgt_lang", "tokenizer_file", "tokenizer_type", "transformers_version", "truncation_strategy",
+    "trust_remote_code", "use_default_system_prompt", "use_fast", "verbose", "vocab_file",
+    "vocab_size", "vocab_type"};
 
 // Special tokens of two files, with their flags.
 struct NamedTokens {
@@ -124,6 +125,8 @@ absl::Status ReadTokenizerConfig(
   JsonFields fields = file.Fields("");
   fields.AllowOnlyUnset(kConfigMembers);
   fields.AllowValues("truncation_side", {nullptr, "right", "left"});
+  fields.AllowValues("clean_text", {nullptr, true});
+  fields.AllowValues("wordpieces_prefix", {nullptr, "##"});
   if (const std::string side = fields.String("truncation_side"); !side.empty())
     data->truncates_left = side == "left";
   RETURN_IF_ERROR(fields.status());

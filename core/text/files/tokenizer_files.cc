@@ -137,7 +137,7 @@ absl::Status CheckMembers(const JsonFile& file) {
         file.AllowOnly("/truncation", {"direction", "max_length", "strategy", "stride"}));
     JsonFields truncation = file.Fields("/truncation");
     truncation.AllowValues("direction", {"Right", "Left"});
-    truncation.AllowValues("strategy", {"LongestFirst"});
+    truncation.AllowValues("strategy", {"LongestFirst", "OnlyFirst", "OnlySecond"});
     RETURN_IF_ERROR(truncation.status());
   }
   if (file.Get("/padding").is_null()) return absl::OkStatus();

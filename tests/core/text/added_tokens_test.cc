@@ -301,7 +301,8 @@ TEST(TokenizerTables, OpenFilesNameWhatMayChangeResults) {
       {"padding_side", "left"}, {"name_or_path", "x"}, {"do_basic_tokenize", true},
       {"never_split", nullptr}, {"clean_up_tokenization_spaces", true},
       {"sp_model_kwargs", Json::object()}, {"split_by_punct", false}, {"vocab_type", "spm"},
-      {"max_len", 512}, {"_own", 1}, {"stride", 0}, {"truncation_strategy", "longest_first"},
+      {"max_len", 512}, {"clean_text", true}, {"from_slow", true}, {"wordpieces_prefix", "##"},
+      {"_own", 1}, {"stride", 0}, {"truncation_strategy", "longest_first"},
       {"extra_special_tokens", {}}};
   EXPECT_EQ(TokensOf(BertFiles(harmless), "a"), "[CLS] a [SEP]");
   const Json harmful = {{"split_special_tokens", true}, {"never_split", {"a"}},
@@ -313,6 +314,7 @@ TEST(TokenizerTables, OpenFilesNameWhatMayChangeResults) {
   }
   EXPECT_THAT(
       TokensOf(BertFiles({{"truncation_side", "both"}}), "a"), HasSubstr("truncation_side"));
+  EXPECT_THAT(TokensOf(BertFiles({{"clean_text", false}}), "a"), HasSubstr("clean_text"));
   EXPECT_THAT(TokensOf(BertFiles({{"do_lower_case", "false"}}), "a"), HasSubstr("do_lower_case"));
   EXPECT_THAT(TokensOf(BertFiles({{"mask_token", {{"content", "[MASK]"}, {"x", 1}}}}), "a"),
       HasSubstr("mask_token: x: unknown member"));
