@@ -109,7 +109,9 @@ TEST_F(TerminalTest, CellsOfTheInputAreEscaped) {
     const std::string shown = OnTerminal(*dir_, score + format + " evil.csv", 80);
     for (const char* bad : {"\x1b", "\x07", "\u202e", "\x9b"})
       EXPECT_THAT(shown, Not(HasSubstr(bad))) << format;
-    if (format != "jsonl") EXPECT_THAT(shown, HasSubstr("\\u{202E}\\x9B31m")) << format;
+    if (format != "jsonl") {
+      EXPECT_THAT(shown, HasSubstr("\\u{202E}\\x9B31m")) << format;
+    }
   }
 }
 
