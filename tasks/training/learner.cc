@@ -233,8 +233,12 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop, bool probe) {
   const int64_t tokens = spec_.batch().micro_tokens();
   const DType compute = EvaluationType();
-  // Only the packed weights of one type are held at a time.
-  if (compute != compute_) DropPacked();
+  // Ranks exchange weights rounded to the type of training. Only the packed weights of one type are
+  // held at a time.
+  if (compute != compute_) {
+    GatherWeights();
+    DropPacked();
+  }
   const absl::Cleanup drop = [&] {
     if (compute != compute_) DropPacked();
   };

@@ -297,7 +297,7 @@ TEST_F(TablesTest, NamesBesideThoseOfTheInputAreUnique) {
 TEST_F(TablesTest, CellsKeepTheirBytes) {
   Write("bytes.csv", "subject,other\na great film,\"a\rb\"\na film,\x1b[1m\xFF\nfilm,\" x \"\n");
   const RunResult r = Run("predict --model run --format csv bytes.csv");
-  ASSERT_EQ(r.exit, 0) << r.err;
+  ASSERT_EQ(r.exit, 65) << r.err;  // one line of three is not UTF-8
   EXPECT_THAT(r.out, HasSubstr("\na great film,\"a\rb\",pos,"));
   EXPECT_THAT(r.out, HasSubstr("\na film,\x1b[1m\xFF,"));
   EXPECT_THAT(r.out, HasSubstr("\nfilm,\" x \","));
@@ -413,7 +413,7 @@ TEST_F(TablesTest, TagsTables) {
 
 // The columns of the input stay; a label that the model lacks is a true label too.
 TEST_F(TablesTest, EvaluatesWithARowPerExample) {
-  Write("dev.csv", "id,subject,queue\n1,\"a, great film\",pos\n2,a dull movie,pos\n3,film,odd\n");
+  Write("dev.csv", "id,subject,queue\n\"1,0\",a great film,pos\n2,a dull movie,pos\n3,film,odd\n");
   const RunResult r = Run("evaluate --model run --data dev.csv --predictions rows.csv");
   ASSERT_EQ(r.exit, 0) << r.err;
   const json metrics = json::parse(r.out);
@@ -423,7 +423,7 @@ TEST_F(TablesTest, EvaluatesWithARowPerExample) {
   const std::string rows = Read("rows.csv");
   EXPECT_THAT(
       rows, StartsWith("id,subject,queue,true_label,predicted_label,score,score_neg,score_pos\n"
-                       "1,\"a, great film\",pos,pos,pos,0."));
+                       "\"1,0\",a great film,pos,pos,pos,0."));
   EXPECT_THAT(rows, HasSubstr("\n2,a dull movie,pos,pos,neg,0."));
   EXPECT_THAT(rows, HasSubstr("\n3,film,odd,odd,"));
   const RunResult again = Run("evaluate --model run --data dev.csv --predictions rows.csv");

@@ -102,15 +102,15 @@ TEST_F(TerminalTest, FillMaskPromptsAndPrintsTables) {
 
 // No writer passes on what a terminal obeys.
 TEST_F(TerminalTest, CellsOfTheInputAreEscaped) {
-  std::ofstream(*dir_ + "/evil.csv") << "text,a\x1b]0;b\x07\nfilm,\u202e\x9b"
+  std::ofstream(*dir_ + "/evil.csv") << "text,a\x1b]0;b\x07\nfilm,\u202e\u009b"
                                         "31m\n";
   const std::string score = "score --model run --format ";
   for (const std::string format : {"csv", "tsv", "jsonl"}) {
     const std::string shown = OnTerminal(*dir_, score + format + " evil.csv", 80);
-    for (const char* bad : {"\x1b", "\x07", "\u202e", "\x9b"})
+    for (const char* bad : {"\x1b", "\x07", "\u202e", "\u009b"})
       EXPECT_THAT(shown, Not(HasSubstr(bad))) << format;
     if (format != "jsonl") {
-      EXPECT_THAT(shown, HasSubstr("\\u{202E}\\x9B31m")) << format;
+      EXPECT_THAT(shown, HasSubstr("\\u{202E}\\u{9B}31m")) << format;
     }
   }
 }
