@@ -207,19 +207,23 @@ struct PairConfig {
   GenerationConfig generation;
 };
 
-struct ModelConfig : QuantizedLayers, PairConfig {
+// Ids of special tokens.
+struct SpecialIds {
+  int32_t pad_id = 0;
+  int32_t end_id = -1;  // the token that ends a text, of decoders; -1: none
+  // bos_token_id, eos_token_id, cls_token_id and sep_token_id, if config.json has them; -1: null.
+  std::map<std::string, int32_t> special_ids;
+};
+
+struct ModelConfig : QuantizedLayers, PairConfig, SpecialIds {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
   int32_t embedding = 0;    // size of the embeddings; 0: hidden
   int32_t groups = 0;       // layers of one group share their blocks (ALBERT); 0: each has its own
   int32_t inner = 1;        // blocks of a layer; `layers` counts all blocks
   int32_t token_types = 2;  // 0: no table
-  int32_t max_positions = 512;  // rows of the position table, unused ones included
-  int32_t position_offset = 0;  // first row of the position table that is used
-  int32_t pad_id = 0;
-  // bos_token_id, eos_token_id, cls_token_id and sep_token_id, if config.json has them; -1: null.
-  std::map<std::string, int32_t> special_ids;
-  int32_t end_id = -1;                        // the token that ends a text, of decoders; -1: none
+  int32_t max_positions = 512;                // rows of the position table, unused ones included
+  int32_t position_offset = 0;                // first row of the position table that is used
   Positions positions = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
   ActivationKind activation = ActivationKind::kGelu;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12,

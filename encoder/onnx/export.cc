@@ -12,8 +12,6 @@
 namespace cloze {
 namespace {
 
-using Attribute = OnnxGraph::Attribute;
-
 const char kBatch[] = "batch_size", kLength[] = "sequence_length";
 
 // Adds the nodes of a model. Shapes are those of values: B sequences of S tokens, H hidden.
@@ -132,16 +130,9 @@ class Exporter {
       x = Binary("Add", x, gather(Role::kTokenTypeEmbeddings, types));
     }
     if (config_.positions == Positions::kLearned || config_.positions == Positions::kSinusoidal) {
-      const bool after_pad = config_.family->positions_after_pad;
-      const Value rows =
-          after_pad ? AddPositionsAfterPad(config_.pad_id, ids_, &graph_)
-                    : Binary("Add", range_, graph_.Integers({config_.position_offset}, true));
-      const Value positions = gather(Role::kPositionEmbeddings, rows);
-      if (after_pad) {
-        graph_.DeclareShape(positions, {kBatch, kLength, size});
-      } else {
-        graph_.DeclareShape(positions, {kLength, size});
-      }
+      const Value positions =
+          gather(Role::kPositionEmbeddings, AddPositionRows(config_, ids_, range_, &graph_));
+      if (!config_.family->positions_after_pad) graph_.DeclareShape(positions, {kLength, size});
       x = Binary("Add", x, positions);
     }
     x = Norm(x, Role::kEmbeddingsNorm, -1, "embeddings");

@@ -26,8 +26,11 @@ void AddRotations(const std::string& name, const ModelConfig& config, float base
   }
 }
 
-Value AddPositionsAfterPad(int32_t pad, const Value& ids, OnnxGraph* graph) {
-  const Value row = graph->Integers({pad}, true),
+Value AddPositionRows(
+    const ModelConfig& config, const Value& ids, const Value& range, OnnxGraph* graph) {
+  if (!config.family->positions_after_pad)
+    return graph->Add("Add", {range, graph->Integers({config.position_offset}, true)});
+  const Value row = graph->Integers({config.pad_id}, true),
               token = graph->Add("Cast", {graph->Add("Not", {graph->Add("Equal", {ids, row})})},
                   {{"to", int64_t{7}}}),  // int64
       count = graph->Add("CumSum", {token, graph->Integers({1}, true)});

@@ -14,9 +14,10 @@ namespace cloze {
 void AddRotations(const std::string& name, const ModelConfig& config, float base,
     const Value& range, OnnxGraph* graph);
 
-// Returns the rows of the position table for `ids` [B, S] of a family whose positions start after
-// padding: pad tokens have row `pad`, the others count from pad + 1 without them.
-Value AddPositionsAfterPad(int32_t pad, const Value& ids, OnnxGraph* graph);
+// Returns the rows of the position table [S] or, of a family with positions_after_pad, [B, S] for
+// `ids` [B, S]: there pad tokens have row pad_id, the others count from pad_id + 1 without them.
+Value AddPositionRows(
+    const ModelConfig& config, const Value& ids, const Value& range, OnnxGraph* graph);
 
 // Returns the row of the table of relative positions for query i and key j [S, S].
 Value AddDistanceRows(const ModelConfig& config, const Value& range, OnnxGraph* graph);

@@ -159,7 +159,7 @@ class TableReader : public FileReader {
         continue;
       }
       column->append(text_, *at, std::string::npos);
-      column->append(lines_.line_end().data(), lines_.line_end().size());
+      absl::StrAppend(column, lines_.line_end());
       ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
       *bytes += text_.size() + 1;
       *at = 0;

@@ -197,6 +197,17 @@ absl::StatusOr<std::vector<EarlierRun>> LookAround(
   return runs;
 }
 
+absl::StatusOr<std::vector<Field>> ParseSweeps(const std::vector<std::string>& sweeps) {
+  std::vector<Field> fields;
+  for (const std::string& sweep : sweeps) {
+    ASSIGN_OR_RETURN(Field field, ParseSweep(sweep));
+    if (absl::c_any_of(fields, [&](const Field& f) { return f.name == field.name; }))
+      return Error(Exit::kUsage, "--sweep: ", Quote(field.name), " is given twice");
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
 // Puts the spec and the model of the best run into the directory.
 absl::Status Publish(const std::string& directory, const SweepSummary& summary) {
   const std::string run = JoinPath(directory, summary.runs[summary.best].folder);
@@ -212,14 +223,8 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& given,
   LoadedSpec loaded = given;
   KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
   SweepSummary summary;
-  std::vector<Field> fields;
-  for (const std::string& sweep : sweeps) {
-    ASSIGN_OR_RETURN(Field field, ParseSweep(sweep));
-    if (absl::c_linear_search(summary.fields, field.name))
-      return Error(Exit::kUsage, "--sweep: ", Quote(field.name), " is given twice");
-    summary.fields.push_back(field.name);
-    fields.push_back(std::move(field));
-  }
+  ASSIGN_OR_RETURN(const std::vector<Field> fields, ParseSweeps(sweeps));
+  for (const Field& field : fields) summary.fields.push_back(field.name);
   ASSIGN_OR_RETURN(std::vector<Variant> variants, Variants(loaded, fields));
   if (loaded.spec.validation().files().empty()) {
     return SpecError(loaded, "validation",

@@ -161,6 +161,16 @@ MetricResults BestOf(const TrainerState& state) {
   return best;
 }
 
+ModelScore BestScore(const TrainerState& state) {
+  if (!state.has_best_value()) return {};
+  return {state.best_value(), ScoreOf(BestOf(state), "").loss};
+}
+
+bool OutOfPatience(const TaskSpec& spec, const TrainerState& state) {
+  const int64_t patience = spec.evaluation().patience();
+  return patience > 0 && state.evaluations_without_best() >= patience;
+}
+
 void ForgetBest(TrainerState* state) {
   state->clear_best_value();
   state->set_best_step(0);

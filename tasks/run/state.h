@@ -9,6 +9,7 @@
 #include "core/tensor/mat.h"
 #include "proto/spec.h"
 #include "proto/state.pb.h"
+#include "tasks/choice.h"
 #include "tasks/data/cache.h"
 #include "tasks/metrics.h"
 
@@ -43,6 +44,11 @@ std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass)
 
 // Returns the results of the best evaluation so far; empty before the first.
 MetricResults BestOf(const TrainerState& state);
+// Returns the score of that evaluation; NaN before the first, and for a loss that the checkpoint of
+// an earlier version lacks.
+ModelScore BestScore(const TrainerState& state);
+// True after evaluation.patience evaluations without a better one.
+bool OutOfPatience(const TaskSpec& spec, const TrainerState& state);
 // Forgets the best results, so that the next finite ones are the best. Keeps
 // evaluations_without_best.
 void ForgetBest(TrainerState* state);

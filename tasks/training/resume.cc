@@ -70,7 +70,7 @@ absl::Status Trainer::Resume(const std::string& checkpoint) {
 absl::Status Trainer::RestoreBest() {
   if (!state_.has_best_value()) return absl::OkStatus();
   const bool finished =
-      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
+      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience(spec_, state_));
   if (setup_.validation.has_value() && state_.has_validation_fingerprint() &&
       state_.validation_fingerprint() != setup_.EvaluatedData(spec_.evaluation().max_examples())) {
     setup_.notes.push_back(
@@ -92,7 +92,8 @@ absl::Status Trainer::RestoreBest() {
     RETURN_IF_ERROR(learner_->Resume(checkpoint, then));
     const auto average = learner_->UseAverage();
     setup_.notes.push_back(absl::StrCat(lost, ": restored from ", checkpoint));
-    return SaveBest(then.step(), BestOf(state_));
+    learner_->GatherWeights();
+    return WriteBest(then.step(), BestOf(state_));
   }
   if (finished) return absl::OkStatus();  // FinishModel reports it
   setup_.notes.push_back(absl::StrCat(lost, ": the next evaluation saves another"));

@@ -7,7 +7,8 @@
 namespace cloze {
 
 absl::Status Trainer::KeepBest(const MetricResults& results, double value) {
-  const absl::Status saved = SaveBest(state_.step(), results);
+  learner_->GatherWeights();
+  const absl::Status saved = WriteBest(state_.step(), results);
   if (ExitOf(saved) == Exit::kIo && !pace_->over()) {
     unsaved_ = {state_.step(), value, results,
         ranks().first() ? learner_->Weights() : std::vector<float>()};
@@ -37,11 +38,6 @@ absl::Status Trainer::SaveUnsaved() {
   state_.set_validation_fingerprint(setup_.EvaluatedData(spec_.evaluation().max_examples()));
   unsaved_.reset();
   return absl::OkStatus();
-}
-
-absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
-  learner_->GatherWeights();
-  return WriteBest(step, results);
 }
 
 absl::Status Trainer::WriteBest(int64_t step, const MetricResults& results) {
@@ -128,7 +124,8 @@ absl::Status Trainer::FinishModel() {
         " was never a number: the result is the last model (evaluation.metric names another one)"));
   }
   const auto average = learner_->UseAverage();
-  return SaveBest(state_.step(), state_.has_best_value() ? BestOf(state_) : latest_);
+  learner_->GatherWeights();
+  return WriteBest(state_.step(), state_.has_best_value() ? BestOf(state_) : latest_);
 }
 
 }  // namespace cloze

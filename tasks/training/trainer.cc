@@ -276,24 +276,13 @@ absl::Status Trainer::NoteIfNotLearning(double before) {
   return absl::OkStatus();
 }
 
-bool Trainer::OutOfPatience() const {
-  const int64_t patience = spec_.evaluation().patience();
-  return patience > 0 && state_.evaluations_without_best() >= patience;
-}
-
 bool Trainer::Finished() const {
-  return !state_.evaluation_due() && (pace_->over() || OutOfPatience());
+  return !state_.evaluation_due() && (pace_->over() || OutOfPatience(spec_, state_));
 }
 
 std::string Trainer::MetricOf(const MetricResults& results) const {
   const std::string& named = spec_.evaluation().metric();
   return named.empty() ? results.values.front().first : named;
-}
-
-ModelScore Trainer::BestScore() const {
-  if (unsaved_.has_value()) return {unsaved_->value, ScoreOf(unsaved_->results, "").loss};
-  if (!state_.has_best_value()) return {};
-  return {state_.best_value(), ScoreOf(BestOf(state_), "").loss};
 }
 
 absl::Status Trainer::Evaluate() {
@@ -304,7 +293,10 @@ absl::Status Trainer::Evaluate() {
   const std::string name = MetricOf(results);
   ASSIGN_OR_RETURN(const Metric metric, FindMetric(MetricsOf(*setup_.task, spec_), name));
   const ModelScore score = ScoreOf(results, name);
-  const int order = CompareModels(metric, score, BestScore());
+  const ModelScore best = unsaved_.has_value()
+                              ? ModelScore{unsaved_->value, ScoreOf(unsaved_->results, "").loss}
+                              : BestScore(state_);
+  const int order = CompareModels(metric, score, best);
   // A metric may have no value, for example when no word has several pieces.
   const bool better = std::isfinite(score.value) && order >= 0;
   progress_->Evaluation(state_.step(), results, better);
@@ -315,7 +307,7 @@ absl::Status Trainer::Evaluate() {
       better && order > 0 ? 0 : state_.evaluations_without_best() + 1);
   state_.set_evaluation_due(false);
   WatchSources();
-  if (OutOfPatience() && !pace_->over()) {
+  if (OutOfPatience(spec_, state_) && !pace_->over()) {
     progress_->Note(absl::StrCat("no better ", name, " in ", state_.evaluations_without_best(),
         " evaluations: the run ends after step ", state_.step()));
   }

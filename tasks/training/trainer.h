@@ -104,9 +104,6 @@ class Trainer {
   // Evaluates, and saves the model if it is the best; of equal ones, the last is. An evaluation
   // that is stopped stays due.
   absl::Status Evaluate();
-  // Returns the score of the best model so far; without numbers if there is none. The loss is
-  // unknown if the checkpoint of an earlier version lacks it.
-  ModelScore BestScore() const;
   // Returns the name of the metric that selects the best model: the spec's, else the first result.
   std::string MetricOf(const MetricResults& results) const;
   // Saves the model, which is the best. If the disk fails, keeps it in memory and goes on, unless
@@ -114,9 +111,7 @@ class Trainer {
   absl::Status KeepBest(const MetricResults& results, double value);
   // Tries again to save the best model that is kept in memory, if there is one.
   absl::Status SaveUnsaved();
-  // Saves the model as the one of `step`.
-  absl::Status SaveBest(int64_t step, const MetricResults& results);
-  // The same without GatherWeights.
+  // Saves the model as the one of `step`. Rank 0 needs the exact weights (GatherWeights).
   absl::Status WriteBest(int64_t step, const MetricResults& results);
   // Saves a checkpoint unless this step has one. First saves the best model: a run that resumes at
   // a checkpoint finds it. Only reports the first failures, unless `last`.
@@ -135,8 +130,6 @@ class Trainer {
   absl::StatusOr<Summary> Summarize() const;
 
   Ranks& ranks() const { return *options_.ranks; }
-  // True after evaluation.patience evaluations without a better one.
-  bool OutOfPatience() const;
 
   LoadedSpec loaded_;
   const TaskSpec& spec_ = loaded_.spec;

@@ -287,63 +287,6 @@ TEST(ParseConfigTest, RefusesByField) {
   EXPECT_EQ(ExitOf(ParseConfig("{\"a\":" + std::string(100000, '['), "c").status()), Exit::kData);
 }
 
-// What readers do not know may change results.
-TEST(ParseConfigTest, OnlyKnownMembersPass) {
-  const auto message = [](const std::string& changes) {
-    return std::string(ParseConfig(With(changes), "c").status().message());
-  };
-  const char* refused[] = {R"({"logit_scale":0.5})", R"({"rope_theta":10000})",
-      R"({"attn_implementation":"torch"})", R"({"auto_map":{"AutoModel":"x.Y"}})",
-      R"({"num_key_value_heads":2})", R"({"is_encoder_decoder":true})", R"({"embedding_size":64})",
-      R"({"position_buckets":8})",
-      R"({"sentence_transformers":{"activation_fn":"torch.nn.modules.activation.Tanh"}})"};
-  for (const char* member : refused) {
-    const std::string name = nlohmann::json::parse(member).begin().key();
-    EXPECT_THAT(message(member), HasSubstr(name)) << member;
-  }
-  EXPECT_THAT(message(refused[0]), HasSubstr("remove it if it has no meaning"));
-  for (const char* passes : {R"({"logit_scale":null})", R"({"use_new_trick":false})",
-           R"({"new_list":[]})", R"({"_commit":"x"})", R"({"new_name":"","new_map":{}})"})
-    EXPECT_EQ(message(passes), "") << passes;
-}
-
-// Members of the config.json of public models, each in a small model.
-TEST(ParseConfigTest, MembersOfPublicModelsPass) {
-  const char* of_bert[] = {
-      R"({"directionality":"bidi","pooler_fc_size":768,"pooler_num_attention_heads":12,
-          "pooler_num_fc_layers":3,"pooler_size_per_head":128,
-          "pooler_type":"first_token_transform"})",
-      R"({"gradient_checkpointing":false,"position_embedding_type":"absolute","use_cache":true,
-          "classifier_dropout":null,"torch_dtype":"float16","transformers_version":"4.51.0"})",
-      R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"LABEL_0"},
-          "label2id":{"LABEL_0":0},"sentence_transformers":{"version":"4.1.0.dev0",
-          "activation_fn":"torch.nn.modules.linear.Identity"}})",
-      R"({"sbert_ce_default_activation_function":"torch.nn.modules.linear.Identity"})",
-      R"({"finetuning_task":"sst-2","output_past":true,"tokenizer_class":"BertTokenizer"})",
-      R"({"language":"english","name":"Bert","_num_labels":3,"xla_device":true})",
-      R"({"cell":{},"emb_size":312,"pre_trained":"","structure":[],"training":""})",
-      R"({"num_beams":1,"max_length":20,"top_k":50,"top_p":1.0,"temperature":1.0,"prefix":null,
-          "typical_p":1.0,"encoder_no_repeat_ngram_size":0,"length_penalty":1.0,
-          "diversity_penalty":0.0,"num_beam_groups":1,"chunk_size_feed_forward":0,
-          "pruned_heads":{},"torchscript":false,"tie_encoder_decoder":false,
-          "cross_attention_hidden_size":null,"exponential_decay_length_penalty":null})",
-      R"({"model_type":"electra","summary_activation":"gelu","summary_last_dropout":0.1,
-          "embedding_size":64,"summary_type":"first","summary_use_proj":true})",
-      R"({"model_type":"albert","down_scale_factor":1,"gap_size":0,"net_structure_type":0,
-          "num_memory_blocks":0,"layers_to_keep":[],"inner_group_num":1,"num_hidden_groups":1})",
-      R"({"model_type":"mpnet","relative_attention_num_buckets":32,"pad_token_id":1})",
-      R"({"model_type":"xlm-roberta","output_past":true,"bos_token_id":0,"eos_token_id":2})",
-      R"({"model_type":"deberta-v2","relative_attention":true,"position_buckets":8,
-          "norm_rel_ebd":"layer_norm","share_att_key":true,"pos_att_type":"p2c|c2p",
-          "max_relative_positions":-1,"position_biased_input":false,"pooler_dropout":0,
-          "pooler_hidden_act":"gelu","pooler_hidden_size":64,"legacy":true,"type_vocab_size":0,
-          "attention_head_size":16,"conv_kernel_size":3,"conv_act":"gelu"})"};
-  for (const char* members : of_bert) {
-    const auto config = ParseConfig(With(members), "c");
-    EXPECT_TRUE(config.ok()) << config.status();
-  }
-}
-
 TEST(FormatConfigTest, KeepsTheIdsOfSpecialTokens) {
   const auto config = ParseConfig(
       With(R"({"bos_token_id":5,"eos_token_id":6,"cls_token_id":7,"sep_token_id":null})"), "c");
