@@ -208,14 +208,14 @@ struct PairConfig {
 };
 
 // Ids of special tokens.
-struct SpecialIds {
+struct TokenIdConfig {
   int32_t pad_id = 0;
   int32_t end_id = -1;  // the token that ends a text, of decoders; -1: none
   // bos_token_id, eos_token_id, cls_token_id and sep_token_id, if config.json has them; -1: null.
   std::map<std::string, int32_t> special_ids;
 };
 
-struct ModelConfig : QuantizedLayers, PairConfig, SpecialIds {
+struct ModelConfig : QuantizedLayers, PairConfig, TokenIdConfig {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
   int32_t embedding = 0;    // size of the embeddings; 0: hidden
