@@ -22,7 +22,7 @@ struct DataOptions {
 absl::Status CheckDataOf(const DataOptions& options) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   const std::atomic<bool>* stop = StopOnSignals();
-  ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Create());
   ASSIGN_OR_RETURN(const OrderedJson check, CheckData(loaded, scratch.path(), stop));
   const bool json = options.json || !::isatty(1);
   RETURN_IF_ERROR(WriteStdout(json ? ToJsonLine(check) + "\n" : DataTable(check)));

@@ -115,7 +115,7 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
     const absl::Status files = RequireFiles(spec.validation(), "each rank reads it");
     if (!files.ok()) return AtData(loaded, "validation", files);
   }
-  ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const ScratchFolder cache, ScratchFolder::Create());
   ASSIGN_OR_RETURN(
       const BuiltStore built, BuildStore(loaded, *task, spec.validation(), config, *tokenizer,
                                   {.cache_dir = cache.path(), .progress = nullptr, .stop = stop}));

@@ -25,7 +25,7 @@ class LabelledGauge : public Gauge {
     RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
     RETURN_IF_ERROR(task->Bind(session.config(), tokenizer, loaded.spec.seed()));
-    ASSIGN_OR_RETURN(TemporaryFolder cache, TemporaryFolder::Create());
+    ASSIGN_OR_RETURN(ScratchFolder cache, ScratchFolder::Create());
     cache_.emplace(std::move(cache));
     ASSIGN_OR_RETURN(
         built_, BuildStore(loaded, *task, loaded.spec.validation(), session.config(), *tokenizer,
@@ -56,7 +56,7 @@ class LabelledGauge : public Gauge {
 
  private:
   TaskAndSpec found_;
-  std::optional<TemporaryFolder> cache_;
+  std::optional<ScratchFolder> cache_;
   std::optional<BuiltStore> built_;
 };
 

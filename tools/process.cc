@@ -204,14 +204,14 @@ absl::Status CheckSignals() {
   return stop ? Error(Exit::kInterrupted, "stopped; nothing is written") : absl::OkStatus();
 }
 
-absl::StatusOr<TemporaryFolder> TemporaryFolder::Create() {
+absl::StatusOr<ScratchFolder> ScratchFolder::Create() {
   constexpr int kTries = 100;
   const char* variable = std::getenv("TMPDIR");
   const std::string base = variable != nullptr && *variable != '\0' ? variable : P_tmpdir;
   RemoveTemporaryFolders(base);
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   for (int i = 0; i < kTries; ++i) {
-    TemporaryFolder folder;
+    ScratchFolder folder;
     const auto number = absl::Hex(static_cast<uint32_t>(now + i), absl::kZeroPad8);
     const std::string path = JoinPath(base, absl::StrCat(kTemporary, ::getpid(), "-", number));
     if (::mkdir(path.c_str(), 0700) != 0) {
@@ -227,7 +227,7 @@ absl::StatusOr<TemporaryFolder> TemporaryFolder::Create() {
   return Error(Exit::kCannotCreate, QuotePath(base), ": cannot create a temporary folder in it");
 }
 
-TemporaryFolder::~TemporaryFolder() {
+ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }

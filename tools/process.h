@@ -70,18 +70,18 @@ absl::Status CheckSignals();
 // A temporary folder "cloze.tmp-<pid>-<8 hexadecimal digits>". The destructor deletes it or, if the
 // process was killed, the next Create of the same user. Its process holds a lock on it, which ends
 // with the process; so a number that another process has now does not matter.
-class TemporaryFolder {
+class ScratchFolder {
  public:
   // Creates the folder in $TMPDIR or the system's folder. kCannotCreate on failure.
-  static absl::StatusOr<TemporaryFolder> Create();
-  TemporaryFolder(TemporaryFolder&& other) noexcept : lock_(std::move(other.lock_)) {
+  static absl::StatusOr<ScratchFolder> Create();
+  ScratchFolder(ScratchFolder&& other) noexcept : lock_(std::move(other.lock_)) {
     std::swap(path_, other.path_);
   }
-  ~TemporaryFolder();
+  ~ScratchFolder();
   const std::string& path() const { return path_; }
 
  private:
-  TemporaryFolder() = default;
+  ScratchFolder() = default;
   std::string path_;
   Fd lock_;
 };

@@ -139,7 +139,7 @@ absl::StatusOr<double> BitsPerSecond(absl::string_view text) {
 // printing the part about memory, if the run does not fit.
 absl::Status PrintPlan(
     const LoadedSpec& loaded, const TrainOptions& options, const std::atomic<bool>* stop) {
-  ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Create());
   PlanOptions how = {.scratch = scratch.path(), .stop = stop, .ranks = options.ranks};
   ASSIGN_OR_RETURN(how.network, BitsPerSecond(options.network));
   ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, how));

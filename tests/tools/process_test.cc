@@ -18,10 +18,10 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-class TemporaryFolderTest : public testing::Test {
+class ScratchFolderTest : public testing::Test {
  protected:
-  TemporaryFolderTest() { ::setenv("TMPDIR", folder_.path().c_str(), 1); }
-  ~TemporaryFolderTest() override { ::unsetenv("TMPDIR"); }
+  ScratchFolderTest() { ::setenv("TMPDIR", folder_.path().c_str(), 1); }
+  ~ScratchFolderTest() override { ::unsetenv("TMPDIR"); }
 
   std::string Path(const std::string& name) const { return JoinPath(folder_.path(), name); }
   void MakeFolder(const std::string& name) {
@@ -33,49 +33,49 @@ class TemporaryFolderTest : public testing::Test {
   const TestFolder folder_;
 };
 
-TEST_F(TemporaryFolderTest, LeavesNothing) {
+TEST_F(ScratchFolderTest, LeavesNothing) {
   {
-    auto folder = TemporaryFolder::Create();
+    auto folder = ScratchFolder::Create();
     ASSERT_TRUE(folder.ok()) << folder.status();
     EXPECT_THAT(folder->path(), StartsWith(Path(absl::StrCat("cloze.tmp-", ::getpid(), "-"))));
     struct stat info;
     ASSERT_EQ(::stat(folder->path().c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700);
-    const TemporaryFolder moved = *std::move(folder);
+    const ScratchFolder moved = *std::move(folder);
     ASSERT_TRUE(WriteNewFile(JoinPath(moved.path(), "file"), "a").ok());
     EXPECT_EQ(Names().size(), 1);
   }
   EXPECT_THAT(Names(), ElementsAre());
 }
 
-TEST_F(TemporaryFolderTest, TheNextOneRemovesThatOfAKilledProcess) {
+TEST_F(ScratchFolderTest, TheNextOneRemovesThatOfAKilledProcess) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    const auto folder = TemporaryFolder::Create();
+    const auto folder = ScratchFolder::Create();
     ::kill(::getpid(), SIGKILL);
   }
   ::waitpid(pid, nullptr, 0);
   ASSERT_EQ(Names().size(), 1);
-  const auto folder = TemporaryFolder::Create();
+  const auto folder = ScratchFolder::Create();
   ASSERT_TRUE(folder.ok());
   EXPECT_THAT(Names(), ElementsAre(BaseName(folder->path())));
 }
 
 // The number of a dead process may be that of another one now.
-TEST_F(TemporaryFolderTest, TheLockDecidesAndNotTheNumber) {
+TEST_F(ScratchFolderTest, TheLockDecidesAndNotTheNumber) {
   MakeFolder("cloze.tmp-1-0123abcd");
-  const auto first = TemporaryFolder::Create(), second = TemporaryFolder::Create();
+  const auto first = ScratchFolder::Create(), second = ScratchFolder::Create();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_THAT(Names(), UnorderedElementsAre(BaseName(first->path()), BaseName(second->path())));
 }
 
-TEST_F(TemporaryFolderTest, FoldersOfOthersAndLinksStay) {
+TEST_F(ScratchFolderTest, FoldersOfOthersAndLinksStay) {
   const std::vector<std::string> names = {"cloze.tmp-1", "cloze.tmp-1-0123abc", "cloze-Xy12ab",
       "cloze.tmp-x-0123abcd", "cloze.tmp-1-0123abcg", "cloze.tmp-1-0123abcd-2", "model"};
   for (const std::string& name : names) MakeFolder(name);
   std::filesystem::create_symlink(Path("model"), Path("cloze.tmp-2-0123abcd"));
   ASSERT_TRUE(WriteNewFile(Path("cloze.tmp-3-0123abcd"), "a file").ok());
-  ASSERT_TRUE(TemporaryFolder::Create().ok());
+  ASSERT_TRUE(ScratchFolder::Create().ok());
   EXPECT_EQ(Names().size(), names.size() + 2);
   for (const std::string& name : names) EXPECT_TRUE(PathExists(Path(name + "/inner/file")));
 }

@@ -70,7 +70,7 @@ absl::StatusOr<double> Predict(const std::string& folder, const std::string& com
 
 absl::Status Start(const Options& o) {
   ASSIGN_OR_RETURN(const ModelConfig config, ConfigOf(o, HeadKind::kSequenceClassification));
-  ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create());
   RETURN_IF_ERROR(WriteModel(config, folder.path()));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "text"), absl::StrCat(kSentence, "\n")));
   absl::Status status;

@@ -111,7 +111,7 @@ absl::Status Tokenize(const Options& o) {
     ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(o.tokenizer, true));
     return TimeTokenizer(o, *tokenizer, lines, text.size());
   }
-  ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Create());
   const std::string path = JoinPath(folder.path(), "text");
   RETURN_IF_ERROR(WriteNewFile(path, text));
   absl::StatusOr<VocabResult> result;
