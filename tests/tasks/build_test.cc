@@ -108,7 +108,8 @@ TEST_F(BuildTest, MaxExamplesOfMaskedLmAreSequences) {
 
 TEST_F(BuildTest, Classification) {
   const DataSpec data = Data(
-      "a.tsv", "text\tlabel\nthe cat\tpos\n\tneg\nthe cats sat on the mat .\tpos\nq\xFFq\tneg\n");
+      "a.tsv", "text\tlabel\nthe cat\tpos\n\tneg\nthe cats sat on the mat .\tpos\nq\xFFq\tneg" +
+                   std::string(1000, '\n'));
   SequenceClassificationSpec task;
   task.set_max_tokens(8);
   const auto built = BuildClassification(data, task, {"neg", "pos"}, *tokenizer_, options_);

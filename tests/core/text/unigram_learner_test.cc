@@ -136,8 +136,8 @@ TEST(UnigramLearner, KeepsFrequentCharacters) {
 
 TEST(UnigramLearner, HostileText) {
   std::string text = std::string("a\0b ", 4) + "\xFF\xC3 x\r\r ▁▁ ▁a▁ \xC2\xA0 \xE2\x80\xA8\n";
-  const VocabResult result =
-      TrainOn(text + std::string(5000, 'z') + "\n" + text, UnigramOptions(60));
+  const VocabResult result = TrainOn(
+      text + std::string(5000, 'z') + "\n" + text + std::string(2000, '\n'), UnigramOptions(60));
   EXPECT_EQ(result.dropped_words, 0);  // the long word is cut
   for (const double score : result.data.scores) EXPECT_TRUE(std::isfinite(score));
   EXPECT_TRUE(Tokenizer::Create(result.data).ok());

@@ -145,8 +145,10 @@ TEST_F(VocabTrainer, UnigramLearnsFromTextsWithoutBlanks) {
 
 TEST_F(VocabTrainer, LongWordsAndBadBytes) {
   VocabOptions options;
-  const VocabResult result = Train(
-      "ok " + std::string(101, 'x') + " " + std::string(1 << 20, 'y') + "\xFF\n\xC3(ok\n", options);
+  // Few of the lines are not UTF-8.
+  const VocabResult result = Train("ok " + std::string(101, 'x') + " " + std::string(1 << 20, 'y') +
+                                       "\xFF\n\xC3(ok" + std::string(2000, '\n'),
+      options);
   EXPECT_EQ(result.dropped_words, 2);
   EXPECT_EQ(result.data.tokens,
       (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "(", "k", "o", "##k", "ok"}));
