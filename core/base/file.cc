@@ -182,7 +182,7 @@ absl::Status LineReader::CheckSignature() {
       absl::string_view(buffer_).substr(0, std::min(buffer_.find('\n'), kSignatureBytes - 1) + 1);
   size_t zeros[] = {0, 0};  // at even and odd places
   for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
-  if (start.size() >= 3 && (zeros[0] + zeros[1]) * 3 >= start.size())
+  if (other.empty() && start.size() >= 3 && (zeros[0] + zeros[1]) * 3 >= start.size())
     other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",

@@ -168,7 +168,10 @@ TEST_F(GenerateTest, TellsWhatIsWrong) {
   EXPECT_THAT(error("--model " + kDecoder + " a"), HasSubstr("no tokenizer: expected"));
   EXPECT_THAT(RunCloze("predict --model " + Path("run"), "echo a | ").err,
       HasSubstr("use `cloze generate`"));
-  EXPECT_THAT(RunCloze("pretrain " + Path("spec") + " --set model.encoder.architecture=BERT").err,
+  EXPECT_THAT(
+      RunCloze("pretrain " + Path("spec") +
+               " --set model.encoder.architecture=BERT --set output.directory=" + Path("bert"))
+          .err,
       HasSubstr("the model is an encoder: expected model.encoder.architecture GPT2"));
 }
 

@@ -125,7 +125,7 @@ TEST_F(PipeTest, TrainingReadsAPipe) {
   for (const std::string file : {"-", "/dev/stdin"}) {
     const RunResult r = RunCloze(arguments + file, in);
     EXPECT_EQ(r.exit, 0) << r.err;
-    EXPECT_THAT(r.err, HasSubstr(file == "-" ? "train: 2 examples" : "the pipe is not read again"));
+    EXPECT_THAT(r.err, HasSubstr(file == "-" ? "train: 2 examples" : "no stream is read again"));
   }
   const RunResult r = RunCloze("finetune " + Path("classifier.textproto") +
                                    " --set output.directory=" + Path("piped2") +
@@ -149,7 +149,8 @@ TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
       "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec, or with --set); "
       "other bytes are "
       "read "
-      "as U+FFFD\n");
+      "as U+FFFD\n"
+      "cloze: empty: 2000 texts, whose answer is empty\n");
 }
 
 TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -70,10 +71,11 @@ TEST(Tokenize, AnswersTheFirstLineAtOnce) {
   EXPECT_LT(first, last);
 }
 
-TEST(Tokenize, PrintsNothingForNothing) {
+TEST(Tokenize, AnswersEmptyLines) {
   const RunResult result = RunCloze("tokenize --model " + SmallVocab(), "printf ' \\n\\n' | ");
   EXPECT_EQ(result.exit, 0);
-  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 2) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("{\"text\": \"\", \"ids\": [2, 3], "));
 }
 
 TEST(Vocab, WritesAFolderThatTokenizes) {
