@@ -1,5 +1,5 @@
-#include <filesystem>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
