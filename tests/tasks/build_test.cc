@@ -388,10 +388,7 @@ TEST_F(BuildTest, ThreadsDoNotChangeTheStore) {
   for (int i = 0; i < 3000000; ++i) {
     state = state * 1664525 + 1013904223;
     const uint32_t r = state >> 24;
-    text += r < 40             ? ' '
-            : r < 44           ? '\n'
-            : i % 100000 == 44 ? '\xC3'
-                               : static_cast<char>('a' + r % 26);
+    text += r < 40 ? ' ' : r < 44 ? '\n' : i % 100000 == 0 ? '\xC3' : char('a' + r % 26);
   }
   const DataSpec data = Data("a.txt", text);
   std::string files[2];
