@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-// What an evaluation says about a model.
+// The values of an evaluation by which models are compared.
 struct ModelScore {
   double value = kNaN;  // of the metric that decides
   double loss = kNaN;   // on the same data; NaN: unknown

@@ -28,7 +28,7 @@ bool IsAscii(absl::string_view text) {
   return absl::c_none_of(text, [](char c) { return (c & 0x80) != 0; });
 }
 
-// What helps against text in the encoding `likely`.
+// Returns the end of a message about text in the encoding `likely`: how to convert it.
 std::string Remedy(absl::string_view likely) {
   return absl::StrCat(": expected UTF-8 (convert the file with iconv",
       likely == kLatin ? ", or set encoding: WINDOWS1252 in the spec, or with --set)" : ")");

@@ -45,8 +45,6 @@ int64_t SystemNumber(const std::string& path, absl::string_view label) {
   return numbers.empty() ? -1 : numbers[0];
 }
 
-std::vector<std::string> ControlGroups() { return ControlGroups("", ""); }
-
 int64_t AvailableMemory() {
   rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_AS, &addresses);  // unlimited is negative as int64_t

@@ -29,10 +29,6 @@ std::vector<int64_t> SystemNumbers(const std::string& path, absl::string_view la
 // Returns the first of SystemNumbers; -1 when there is none.
 int64_t SystemNumber(const std::string& path, absl::string_view label = "");
 
-// Returns the folders of this process's control group (version 2) and of its ancestors, innermost
-// first. The mount point comes last; in a container it is the group itself.
-std::vector<std::string> ControlGroups();
-
 // Returns the bytes that this process can still allocate: the least of the machine's available
 // memory, the control groups' limits and `ulimit -v`. kUnlimited when nothing is known.
 int64_t AvailableMemory();

@@ -18,7 +18,7 @@ struct FileForm {
   bool header = true;
 };
 
-// What is known of a table before it is read.
+// Settings of a table before it is read.
 struct FormHints {
   FileForm form;                     // decides what the file leaves open
   bool quoting = true;               // CSV, else TSV

@@ -15,7 +15,7 @@ char DelimiterOf(const DataSpec& spec, bool quoting) {
   return quoting ? ',' : '\t';
 }
 
-// What `spec` says of a table with the wanted columns.
+// Returns the settings of `spec` for a table with the wanted columns.
 FormHints HintsOf(const DataSpec& spec, std::vector<std::string> columns) {
   const bool quoting = spec.format() != DataSpec::TSV;
   return {.form = {Charset::kUtf8, DelimiterOf(spec, quoting), spec.header()},

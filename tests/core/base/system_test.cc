@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "core/base/control_groups.h"
 #include "core/base/file.h"
 #include "tests/test_folder.h"
 
@@ -32,7 +33,7 @@ TEST(System, KnowsThisProcess) {
   EXPECT_GT(PeakMemory(), 1 << 20);
   EXPECT_GT(AvailableMemory(), 1 << 20);
   EXPECT_LT(AvailableMemory(), kUnlimited);
-  EXPECT_EQ(ControlGroups().back(), "/sys/fs/cgroup");
+  EXPECT_EQ(ControlGroups("", "").back(), "/sys/fs/cgroup");
 }
 
 }  // namespace
