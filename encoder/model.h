@@ -52,7 +52,7 @@ enum class ReadFor {
 // Not thread-safe: one pass at a time.
 class Model {
  public:
-  // kNone: no memory for parameters and passes, for dry runs (core/base/profile.h).
+  // kNone: no memory for parameters and passes, for dry runs (core/ops/profile.h).
   enum class Memory { kAllocated, kNone };
 
   // Allocates parameters, set to zero, and if `training` gradients of the trainable ones.

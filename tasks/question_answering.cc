@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/base/profile.h"
+#include "core/ops/profile.h"
 #include "tasks/answer_spans.h"
 #include "tasks/build.h"
 #include "tasks/squad.h"

@@ -109,7 +109,7 @@ answers "evaluation" evaluate --model classes --data data/classes.tsv --json
 "$program" quantize --model classes --texts data/classes.tsv --out int8 > /dev/null 2> err && print "int8 weights" < int8/model.safetensors || fail "quantize: $(tail -n 1 err)"
 answers "int8 classes" predict --model int8 data/new.txt
 for name in bert modern deberta classes tags questions; do
-  "$program" export --model "$name" --out "$name.onnx" > /dev/null 2> err && print "$name graph" < "$name.onnx/model.onnx" || fail "export $name: $(tail -n 1 err)"
+  "$program" export --model "$name" --out "$name-onnx" > /dev/null 2> err && print "$name graph" < "$name-onnx/model.onnx" || fail "export $name: $(tail -n 1 err)"
 done
 "$program" merge --model bert --adapter lora --out merged > /dev/null 2> err && print "merged weights" < merged/model.safetensors || fail "merge: $(tail -n 1 err)"
 exit $status

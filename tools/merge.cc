@@ -1,6 +1,6 @@
 // `cloze merge`: writes a model folder from a base model and an adapter.
 #include "core/base/file.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"

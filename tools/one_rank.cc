@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "core/base/screen.h"
+#include "tasks/console/screen.h"
 #include "tools/ranks.h"
 
 namespace cloze {

@@ -20,9 +20,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "core/base/screen.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
+#include "tasks/console/screen.h"
 
 namespace cloze {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"

@@ -3,7 +3,7 @@
 #ifndef CLOZE_TOOLS_RANKS_H_
 #define CLOZE_TOOLS_RANKS_H_
 
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 
 namespace cloze {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "core/base/screen.h"
 #include "core/base/text.h"
+#include "tasks/console/screen.h"
 
 namespace cloze {
 namespace {

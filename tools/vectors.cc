@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "core/base/screen.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/tensor/mat.h"
 #include "core/text/files/word_vectors.h"
 #include "core/vectors/trainer.h"
+#include "tasks/console/screen.h"
 #include "tools/command.h"
 #include "tools/process.h"
 #include "tools/texts.h"

@@ -5,9 +5,9 @@
 #include <initializer_list>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/kernels/kernels.h"
+#include "core/ops/profile.h"
 #include "core/tensor/arena.h"
 #include "core/tensor/mat.h"
 

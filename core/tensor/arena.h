@@ -52,7 +52,7 @@ class Arena {
   static constexpr int64_t kAlignment = 64;
 
   // Returns an arena without memory: it counts, and hands out distinct addresses that end the
-  // process when they are dereferenced. For dry runs (core/base/profile.h).
+  // process when they are dereferenced. For dry runs (core/ops/profile.h).
   static Arena Counting() {
     Arena arena;
     arena.counting_ = true;

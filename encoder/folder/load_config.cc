@@ -1,7 +1,7 @@
 // Reads config.json and generation_config.json of a folder, and checks them against the weights.
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 

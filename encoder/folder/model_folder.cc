@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <functional>
 
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "encoder/model.h"
 #include "tasks/task.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 
 namespace cloze {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
 

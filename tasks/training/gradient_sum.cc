@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "core/ops/profile.h"
 #include "tasks/training/shard.h"
 
 namespace cloze {

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "core/tensor/param_store.h"
 
 namespace cloze {

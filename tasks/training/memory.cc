@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/base/profile.h"
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
+#include "core/ops/profile.h"
 #include "encoder/model.h"
 #include "tasks/replaced_tokens.h"
 #include "tasks/training/gradient_sum.h"

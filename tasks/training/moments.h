@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/ranks.h"
 #include "core/base/status.h"
+#include "core/comm/ranks.h"
 #include "tasks/training/optimizer.h"
 
 namespace cloze {

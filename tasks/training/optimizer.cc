@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "absl/algorithm/container.h"
-#include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/adamw.h"
+#include "core/ops/profile.h"
 #include "core/ops/rows.h"
 
 namespace cloze {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "core/ops/kernels/adamw.h"
 #include "core/tensor/param_store.h"
 #include "proto/task.pb.h"

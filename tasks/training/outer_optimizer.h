@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "core/tensor/param_store.h"
 #include "proto/training.pb.h"
 #include "tasks/training/optimizer.h"

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 #include "proto/spec.h"
 #include "tasks/batcher.h"
 #include "tasks/choice.h"
+#include "tasks/console/progress.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/learner.h"
-#include "tasks/training/progress.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {

@@ -1,10 +1,10 @@
 // A dry run allocates exactly what the pass itself does; recomputation needs less.
 #include <gtest/gtest.h>
 
-#include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "core/ops/profile.h"
 #include "encoder/model.h"
-#include "tests/encoder/modules.h"
+#include "tests/encoder/modules/modules.h"
 
 namespace cloze {
 namespace {

@@ -13,7 +13,7 @@
 #include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/modules/encoder.h"
-#include "tests/encoder/loss.h"
+#include "tests/encoder/modules/loss.h"
 
 namespace cloze {
 namespace {

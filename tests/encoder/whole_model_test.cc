@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/rows.h"
-#include "tests/encoder/modules.h"
+#include "tests/encoder/modules/modules.h"
 
 namespace cloze::reference {
 namespace {

@@ -45,9 +45,11 @@ constexpr int64_t kMethods = 33, kMembers = 34;
 // proto.
 constexpr std::pair<const char*, const char*> kRooms[] = {
     {"core/base", ""},
+    {"core/comm", "core/base"},
+    {"core/manifest", "core/base"},
     {"core/text/unicode", "core/base"},
     {"core/text/tokenizer", "core/text/unicode"},
-    {"core/text/files", "core/text/tokenizer"},
+    {"core/text/files", "core/text/tokenizer core/manifest"},
     {"core/text/learning", "core/text/files"},
     {"core/tensor", "core/base"},
     {"core/ops/kernels", "core/tensor"},
@@ -61,7 +63,8 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"encoder/onnx", "encoder"},
     {"tasks/data", "core/text/files core/tensor proto"},
     {"tasks", "encoder tasks/data"},
-    {"tasks/inference", "tasks"},
+    {"tasks/console", "tasks"},
+    {"tasks/inference", "tasks/console core/comm"},
     {"tasks/run", "tasks/inference"},
     {"tasks/training", "tasks/run"},
     {"tasks/jobs", "tasks/training"},

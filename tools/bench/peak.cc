@@ -7,9 +7,9 @@
 #include <map>
 #include <memory>
 
-#include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
+#include "core/ops/profile.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/peak_product.h"
 

@@ -10,8 +10,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_join.h"
-#include "core/base/screen.h"
 #include "core/base/system.h"
+#include "tasks/console/screen.h"
 #include "tools/ranks.h"
 
 namespace cloze {

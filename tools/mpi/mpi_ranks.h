@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 
 namespace cloze {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "core/text/files/formats.h"
 
 namespace cloze {

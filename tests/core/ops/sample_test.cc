@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "core/ops/profile.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {

@@ -5,8 +5,8 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/json.h"
-#include "core/base/manifest.h"
 #include "core/base/threads.h"
+#include "core/manifest/manifest.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/inference/evaluate.h"
 #include "tasks/run/state.h"

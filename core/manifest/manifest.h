@@ -1,6 +1,6 @@
 // MANIFEST: name, length and hash of each file of a folder that Cloze saved.
-#ifndef CLOZE_CORE_BASE_MANIFEST_H_
-#define CLOZE_CORE_BASE_MANIFEST_H_
+#ifndef CLOZE_CORE_MANIFEST_MANIFEST_H_
+#define CLOZE_CORE_MANIFEST_MANIFEST_H_
 
 #include <cstdint>
 #include <string>
@@ -53,4 +53,4 @@ absl::Status CheckFolder(const std::string& folder);
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_MANIFEST_H_
+#endif  // CLOZE_CORE_MANIFEST_MANIFEST_H_

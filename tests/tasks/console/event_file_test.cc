@@ -1,4 +1,4 @@
-#include "tasks/training/event_file.h"
+#include "tasks/console/event_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

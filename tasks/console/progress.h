@@ -1,7 +1,7 @@
 // Progress of a run: a live line on a terminal, plain lines elsewhere, and JSON lines in a log
 // file.
-#ifndef CLOZE_TASKS_TRAINING_PROGRESS_H_
-#define CLOZE_TASKS_TRAINING_PROGRESS_H_
+#ifndef CLOZE_TASKS_CONSOLE_PROGRESS_H_
+#define CLOZE_TASKS_CONSOLE_PROGRESS_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/file.h"
-#include "core/base/screen.h"
 #include "core/base/system.h"
+#include "tasks/console/event_file.h"
+#include "tasks/console/screen.h"
 #include "tasks/metrics.h"
-#include "tasks/training/event_file.h"
 
 namespace cloze {
 
@@ -109,4 +109,4 @@ class Progress {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_PROGRESS_H_
+#endif  // CLOZE_TASKS_CONSOLE_PROGRESS_H_

@@ -1,6 +1,6 @@
 // The processes that train one model together. `cloze` has one; tools/mpi joins several over MPI.
-#ifndef CLOZE_CORE_BASE_RANKS_H_
-#define CLOZE_CORE_BASE_RANKS_H_
+#ifndef CLOZE_CORE_COMM_RANKS_H_
+#define CLOZE_CORE_COMM_RANKS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -74,4 +74,4 @@ Ranks& OneRank();
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_RANKS_H_
+#endif  // CLOZE_CORE_COMM_RANKS_H_

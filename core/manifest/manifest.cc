@@ -1,4 +1,4 @@
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

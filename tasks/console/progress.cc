@@ -1,4 +1,4 @@
-#include "tasks/training/progress.h"
+#include "tasks/console/progress.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

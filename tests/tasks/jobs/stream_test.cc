@@ -4,7 +4,7 @@
 #include <deque>
 #include <regex>
 
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 #include "tasks/jobs/data_check.h"
 #include "tasks/jobs/repeat.h"
 #include "tasks/jobs/sweep.h"

@@ -1,6 +1,6 @@
 // A file of scalars for TensorBoard.
-#ifndef CLOZE_TASKS_TRAINING_EVENT_FILE_H_
-#define CLOZE_TASKS_TRAINING_EVENT_FILE_H_
+#ifndef CLOZE_TASKS_CONSOLE_EVENT_FILE_H_
+#define CLOZE_TASKS_CONSOLE_EVENT_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -39,4 +39,4 @@ class EventFile {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_EVENT_FILE_H_
+#endif  // CLOZE_TASKS_CONSOLE_EVENT_FILE_H_

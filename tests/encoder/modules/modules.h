@@ -1,13 +1,13 @@
 // Modules of encoder/ as the conformance test and the tests of whole models take them.
-#ifndef CLOZE_TESTS_ENCODER_MODULES_H_
-#define CLOZE_TESTS_ENCODER_MODULES_H_
+#ifndef CLOZE_TESTS_ENCODER_MODULES_MODULES_H_
+#define CLOZE_TESTS_ENCODER_MODULES_MODULES_H_
 
 #include <functional>
 #include <memory>
 
 #include "encoder/families/families.h"
 #include "encoder/modules/encoder.h"
-#include "tests/encoder/loss.h"
+#include "tests/encoder/modules/loss.h"
 #include "tests/reference/conformance.h"
 #include "tests/reference/model.h"
 
@@ -245,4 +245,4 @@ inline std::shared_ptr<Kind> WholeKind(
 
 }  // namespace cloze::reference
 
-#endif  // CLOZE_TESTS_ENCODER_MODULES_H_
+#endif  // CLOZE_TESTS_ENCODER_MODULES_MODULES_H_

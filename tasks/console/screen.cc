@@ -1,4 +1,4 @@
-#include "core/base/screen.h"
+#include "tasks/console/screen.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // The losses that the tests of heads use.
-#ifndef CLOZE_TESTS_ENCODER_LOSS_H_
-#define CLOZE_TESTS_ENCODER_LOSS_H_
+#ifndef CLOZE_TESTS_ENCODER_MODULES_LOSS_H_
+#define CLOZE_TESTS_ENCODER_MODULES_LOSS_H_
 
 #include "encoder/modules/head.h"
 
@@ -26,4 +26,4 @@ inline LossSum LossOf(const Head& head, const ModelConfig& config, const Pass& p
 
 }  // namespace cloze
 
-#endif  // CLOZE_TESTS_ENCODER_LOSS_H_
+#endif  // CLOZE_TESTS_ENCODER_MODULES_LOSS_H_

@@ -1,6 +1,6 @@
 // Lines of progress: on a terminal with a live line at the end, elsewhere plain lines.
-#ifndef CLOZE_CORE_BASE_SCREEN_H_
-#define CLOZE_CORE_BASE_SCREEN_H_
+#ifndef CLOZE_TASKS_CONSOLE_SCREEN_H_
+#define CLOZE_TASKS_CONSOLE_SCREEN_H_
 
 #include <cstdint>
 #include <string>
@@ -68,4 +68,4 @@ class Screen {
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_SCREEN_H_
+#endif  // CLOZE_TASKS_CONSOLE_SCREEN_H_

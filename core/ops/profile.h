@@ -1,7 +1,7 @@
 // Scopes that observe ops: Profile measures them, DryRun skips their work. While neither is active,
 // an op costs a few instructions more.
-#ifndef CLOZE_CORE_BASE_PROFILE_H_
-#define CLOZE_CORE_BASE_PROFILE_H_
+#ifndef CLOZE_CORE_OPS_PROFILE_H_
+#define CLOZE_CORE_OPS_PROFILE_H_
 
 #include <cstdint>
 #include <map>
@@ -103,4 +103,4 @@ class Op {
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_PROFILE_H_
+#endif  // CLOZE_CORE_OPS_PROFILE_H_

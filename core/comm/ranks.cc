@@ -1,4 +1,4 @@
-#include "core/base/ranks.h"
+#include "core/comm/ranks.h"
 
 #include <algorithm>
 #include <utility>

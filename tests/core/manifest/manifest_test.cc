@@ -1,5 +1,5 @@
 // Model folders are loaded as they were saved, or not at all.
-#include "core/base/manifest.h"
+#include "core/manifest/manifest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
