@@ -31,7 +31,7 @@ bool IsAscii(absl::string_view text) {
 // Returns the end of a message about text in the encoding `likely`: how to convert it.
 std::string Remedy(absl::string_view likely) {
   return absl::StrCat(": expected UTF-8 (convert the file with iconv",
-      likely == kLatin ? ", or set encoding: WINDOWS1252 in the spec, or with --set)" : ")");
+      likely == kLatin ? ", or set its encoding: WINDOWS1252)" : ")");
 }
 
 }  // namespace

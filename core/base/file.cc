@@ -186,8 +186,8 @@ absl::Status LineReader::CheckSignature() {
     other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
-        other == "UTF-16 text"   ? "convert it, or set encoding: UTF16 in the spec, or with --set"
-        : other == "binary data" ? "is it the right file?"
+        other == "UTF-16 text"                 ? "convert it, or set its encoding: UTF16"
+        : other == "binary data"               ? "is it the right file?"
         : absl::StartsWith(other, "a Git LFS") ? "fetch it with git lfs pull"
                                                : "convert or unpack it first",
         ")");

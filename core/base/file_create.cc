@@ -207,7 +207,8 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& path) {
 
 absl::StatusOr<AtomicFolder> AtomicFolder::CreateOutput(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (path.empty()) return Error(Exit::kUsage, "--out: expected a new folder");
+  if (path.empty())
+    return Error(Exit::kUsage, "the folder to write: no name: expected a new folder");
   if (PathExists(path)) {
     return Error(Exit::kCannotCreate, QuotePath(path), ": exists already (choose a new folder)");
   }

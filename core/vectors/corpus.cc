@@ -159,7 +159,7 @@ absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
   if (corpus.words.size() < 2) {
     return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
         ": too few words: expected two that occur at least ", options.min_count,
-        " times (lower --min-count)");
+        " times (lower that number)");
   }
   return corpus;
 }

@@ -99,8 +99,8 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
   const std::string base = absl::StrCat("its base ", Quote(config.base, 1024),
       relative ? " does not exist relative to its folder" : " is not a relative path");
   return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, and ",
-      config.base.empty() ? "names no base" : base, "; give both: --model BASE --adapter ",
-      QuotePath(folder));
+      config.base.empty() ? "names no base" : base,
+      ": expected the base as the model, and this folder as its adapter");
 }
 
 absl::StatusOr<std::string> BaseFolder(const std::string& folder, const std::string& given) {

@@ -232,13 +232,13 @@ std::string OddForm(TableRows rows, const FormHints& hints) {
   if (rows.empty()) return "";
   const Cells& first = rows[0];
   if (!hints.form.header && HeaderStandsOut(rows))
-    return "the first row looks like a header, but is read as data (set header: true, here or with "
-           "--set, if it is one)";
+    return "the first row looks like a header, but is read as data (set header: true if it "
+           "is one)";
   const bool numbered =
       absl::c_none_of(hints.columns, [&](const std::string& name) { return IsIn(first, name); });
   if (hints.form.header && numbered && FirstRowIsData(rows))
-    return "the first row looks like data, but is read as the header (set header: false, here or "
-           "with --set, if there is none)";
+    return "the first row looks like data, but is read as the header (set header: "
+           "false if there is none)";
   for (size_t i = 0; i < first.size() && !hints.quoting; ++i) {
     const int64_t quoted = absl::c_count_if(rows.subspan(hints.form.header), [&](const Cells& row) {
       return i < row.size() && row[i].size() > 1 && row[i].front() == '"' && row[i].back() == '"';

@@ -97,7 +97,7 @@ absl::StatusOr<std::string> Beginning(
       continue;
     }
     if (file.format == &kJsonlFormat && absl::StartsWith(text, "[")) {
-      return Error(Exit::kData, QuotePath(file.path), ": a JSON array, of which --plan ",
+      return Error(Exit::kData, QuotePath(file.path), ": a JSON array, of which a plan ",
           "cannot read a part: expected an object per line (convert it with jq -c '.[]')");
     }
     const bool all = size <= most || size > 2 * kRowBytes;  // no reader takes longer records

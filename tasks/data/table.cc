@@ -206,7 +206,7 @@ class TableReader : public FileReader {
     const std::string other = row_.size() == 1 ? DelimiterIn(row_[0]) : "";
     if (!other.empty())
       return absl::StrCat(" (columns separated by ", other == "\\t" ? "tabs" : other,
-          "? set delimiter: \"", other, "\" in the spec, or with --set)");
+          "? set delimiter: \"", other, "\")");
     if (!quoting_ && absl::StartsWith(row_[0], "\""))
       return " (names in quotes? read the file as CSV with delimiter: \"\\t\")";
     return "";

@@ -129,7 +129,8 @@ TEST_F(AdapterProgramTest, FindsItsBaseFromTheRunACheckpointAndASeed) {
   Expect0("verify " + seeds);
   std::filesystem::rename(Path("elsewhere/base"), Path("elsewhere/other"));
   ExpectError("predict --model " + seeds, kTexts, 66, "its base ../../base does not exist");
-  ExpectError("verify " + seeds, "", 76, "give both: --model BASE");
+  ExpectError(
+      "verify " + seeds, "", 76, "expected the base as the model, and this folder as its adapter");
   Expect0("verify " + seeds + " --model " + Path("elsewhere/other"));
   std::filesystem::rename(Path("hidden"), Path("base"));
 }
@@ -244,7 +245,7 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   std::ofstream(Path("moved/adapter_config.json"))
       << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 16, "base_model_name_or_path": "/gone"})";
   ExpectError("predict --model " + Path("moved"), kTexts, 66,
-      "its base /gone is not a relative path; give both: --model BASE --adapter");
+      "its base /gone is not a relative path: expected the base as the model");
 }
 
 }  // namespace

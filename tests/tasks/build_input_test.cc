@@ -169,12 +169,12 @@ TEST_F(BuildInputTest, TextThatIsNotUtf8IsNamed) {
   ASSERT_TRUE(built.ok()) << built.status();
   EXPECT_THAT(built->note, testing::HasSubstr("warning: "));
   EXPECT_THAT(built->note, testing::HasSubstr("a.txt:5: not UTF-8, perhaps Windows-1252"));
-  EXPECT_THAT(built->note, testing::HasSubstr("set encoding: WINDOWS1252"));
+  EXPECT_THAT(built->note, testing::HasSubstr("set its encoding: WINDOWS1252"));
   data.set_encoding(DataSpec::WINDOWS1252);
   EXPECT_EQ(Build(data)->note, "");
   ExpectError(Build(Data("b.txt", std::string("t\0h\0e\0 \0c\0", 10))).status(), Exit::kData,
-      "b.txt: is UTF-16 text: expected UTF-8 text (convert it, or set encoding: UTF16 in the "
-      "spec, or with --set)");
+      "b.txt: is UTF-16 text: expected UTF-8 text (convert it, or set its encoding: "
+      "UTF16)");
 }
 
 }  // namespace

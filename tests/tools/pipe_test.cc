@@ -146,7 +146,7 @@ TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
   EXPECT_EQ(r.err,
       "cloze: warning: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected "
       "UTF-8 "
-      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec, or with --set); "
+      "(convert the file with iconv, or set its encoding: WINDOWS1252); "
       "other bytes are "
       "read "
       "as U+FFFD\n"

@@ -201,7 +201,7 @@ TEST(Predict, ReadsTablesAsSetTells) {
       RunCloze("predict --set 'delimiter=;'" + model + set + folder + "/other.csv");
   EXPECT_EQ(other.out, plain) << other.err;
   EXPECT_THAT(RunCloze("predict" + model + set + folder + "/other.csv").err,
-      HasSubstr("set delimiter: \";\" in the spec, or with --set"));
+      HasSubstr("set delimiter: \";\")"));
   EXPECT_EQ(RunCloze("predict --set encoding=LATIN1" + model, "printf 'the owl\ncaf\351\n' | ").out,
       plain)
       << "of a pipe";

@@ -112,8 +112,7 @@ TEST(TextDecoder, RefusesMoreThanOneBadLineInAThousand) {
   EXPECT_EQ(Refusal({7}, 1000), "");
   EXPECT_EQ(Refusal({7}, 999),
       "a.txt:7: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 999 lines are not UTF-8: expected "
-      "UTF-8 (convert the file with iconv, or set encoding: WINDOWS1252 in the spec, or with "
-      "--set)");
+      "UTF-8 (convert the file with iconv, or set its encoding: WINDOWS1252)");
   EXPECT_EQ(Refusal({7, 8}, 2000), "");
   EXPECT_THAT(Refusal({7, 8}, 1999), testing::HasSubstr("2 of 1999 lines"));
   EXPECT_EQ(Refusal({1}, 1, false), "") << "more lines may follow";

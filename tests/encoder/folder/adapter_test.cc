@@ -132,14 +132,14 @@ TEST_F(AdapterTest, NamesItsBaseRelativeToItsFolder) {
   Make(Classifier(), Lora({LoraSpec::QUERY}));
   EXPECT_EQ(*BaseOf(Path("adapter")), Path("adapter/../base"));
   json config = ReadJson("adapter/adapter_config.json");
-  const std::string hint = "give both: --model BASE --adapter ";
+  const std::string hint = ": expected the base as the model";
   for (const auto& [name, what] : {std::pair(Path("base"), "is not a relative path"),
            std::pair(std::string("base"), "does not exist relative to its folder"),
            std::pair(std::string("../gone"), "does not exist relative to its folder"),
            std::pair(std::string(), "names no base")}) {
     config["base_model_name_or_path"] = name;
     WriteJson("adapter/adapter_config.json", config);
-    ExpectRefused(BaseOf(Path("adapter")).status(), Exit::kNoInput, absl::StrCat(what, "; ", hint));
+    ExpectRefused(BaseOf(Path("adapter")).status(), Exit::kNoInput, absl::StrCat(what, hint));
   }
   config["base_model_name_or_path"] = "../base";
   WriteJson("adapter/adapter_config.json", config);

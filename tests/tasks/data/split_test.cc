@@ -232,7 +232,7 @@ TEST_F(SplitTest, ReadsOtherDelimiters) {
   ExpectError(TextReader::Open(spec, Labels::kRequired)
                   ->Next(std::make_unique<TextExample>().get())
                   .status(),
-      Exit::kData, "(columns separated by ;? set delimiter: \";\" in the spec, or with --set)");
+      Exit::kData, "(columns separated by ;? set delimiter: \";\")");
   spec.set_text_field("text");
   spec.set_delimiter(";");
   EXPECT_EQ(TextsOf(spec).begin()->first, "a;b");
