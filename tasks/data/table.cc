@@ -10,7 +10,7 @@ namespace cloze {
 namespace {
 
 char DelimiterOf(const DataSpec& spec, bool quoting) {
-  if (spec.delimiter() == "\\t") return '\t';  // --set takes values without escapes
+  if (spec.delimiter() == "\\t") return '\t';  // values given by a command come without escapes
   if (!spec.delimiter().empty()) return spec.delimiter()[0];
   return quoting ? ',' : '\t';
 }

@@ -58,7 +58,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"proto", "core/base"},
     {"encoder/modules", "core/ops proto"},
     {"encoder/families", "encoder/modules"},
-    {"encoder/folder", "encoder/families"},
+    {"encoder/folder", "encoder/families core/manifest"},
     {"encoder", "encoder/folder"},
     {"encoder/onnx", "encoder"},
     {"tasks/data", "core/text/files core/tensor proto"},
