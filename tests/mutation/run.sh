@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# run.sh [--jobs N] [--list] [ROW|PATH]...: do the tests notice a wrong line? Copies the tree, builds the test programs
-# once at -O1 (through ccache, if there is one), and then, for each row of mutations.txt, changes one line,
-# builds that row's test program, runs its tests, and restores the line. Prints "killed" or "SURVIVED" for each row.
+# run.sh [--jobs N] [--list] [ROW|PATH]...: do the tests notice a mistake? Copies the tree, builds the test programs
+# once at -O1 (through ccache, if there is one), and then, for each row of mutations.txt, changes one place,
+# builds that row's test program, runs its tests, and restores the file. Prints "killed" or "SURVIVED" for each row.
 #
 #   ROW, PATH   only rows with this number, or whose file begins with PATH (core/text)
 #   --jobs N    workers, each with its own copy and one compiler at a time (2)
-#   --list      only checks that each row still matches one line of its file
+#   --list      only checks that each row still matches one place of its file
 #
 # Exit: 0 every mutation was killed, 1 some survived, 2 a row or the tests before any mutation are wrong.
 # Environment: TMPDIR, CLOZE_MUTATION_TREE (a folder for the copies, which is kept for the next time).
@@ -22,8 +22,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Reads mutations.txt: "FILE | PROGRAM [| GTEST_FILTER]", "- OLD", "+ NEW", without indentation.
-files=() programs=() filters=() olds=() news=()
+# Reads mutations.txt: "FILE[:FUNCTION] | PROGRAM [| GTEST_FILTER]", "- OLD", "+ NEW"; see place.pl.
+files=() functions=() programs=() filters=() olds=() news=()
 while IFS= read -r line; do
   case $line in
     "- "*) olds+=("${line:2}") ;;
@@ -31,7 +31,8 @@ while IFS= read -r line; do
     "" | "#"*) ;;
     *)
       IFS='|' read -r file program filter <<< "${line// | /|}"
-      files+=("$file") programs+=("$program") filters+=("${filter:-*}") ;;
+      files+=("${file%%:*}") programs+=("$program") filters+=("${filter:-*}")
+      case $file in *:*) functions+=("${file#*:}") ;; *) functions+=("") ;; esac ;;
   esac
 done < "$here/mutations.txt"
 count=${#files[@]}
@@ -50,8 +51,8 @@ rows=() wrong=0
 for ((row = 0; row < count; ++row)); do
   selected $row || continue
   rows+=("$row")
-  found=$(OLD=${olds[$row]} awk '{ sub(/^[ \t]+/, "") } $0 == ENVIRON["OLD"] { ++n } END { print n + 0 }' "$source/${files[$row]}")
-  [ "$found" = 1 ] || { echo "row $((row + 1)), ${files[$row]}: ${found:-no} lines are \"${olds[$row]}\": expected 1" >&2; wrong=1; }
+  found=$("$here/place.pl" "$source/${files[$row]}" "${functions[$row]}" "${olds[$row]}")
+  [ "$found" = 1 ] || { echo "row $((row + 1)), ${files[$row]}, ${functions[$row]:-whole file}: ${found:-no} places are \"${olds[$row]}\": expected 1" >&2; wrong=1; }
 done
 [ $wrong -eq 0 ] || exit 2
 [ ${#rows[@]} -gt 0 ] || { echo "no such row" >&2; exit 2; }
@@ -91,9 +92,7 @@ run() {  # worker, row, log, seconds
 
 mutate() {  # worker, row
   local at=$tree/$1 row=$2 file=${files[$2]} log=$tree/$1/row.log verdict
-  OLD=${olds[$row]} NEW=${news[$row]} awk '{ text = $0; sub(/^[ \t]+/, "", text) }
-    text != ENVIRON["OLD"] { print; next }
-    { print substr($0, 1, length($0) - length(text)) ENVIRON["NEW"] }' "$source/$file" > "$at/$file"
+  "$here/place.pl" "$source/$file" "${functions[$row]}" "${olds[$row]}" "${news[$row]}" > "$at/$file"
   if ! build "$1" "$log" "${programs[$row]}"; then
     verdict="DOES NOT COMPILE"
     grep -m 3 -E 'error|FAILED' "$log" >&2
