@@ -112,7 +112,7 @@ for ((w = 0; w < jobs; ++w)); do
   mkdir -p "$at" && find "$at" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
   (cd "$source" && git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t "$at") || exit 2
   launcher=$(command -v ccache || true)
-  cmake -S "$at" -B "$at/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DCLOZE_UNITY=ON \
+  cmake -S "$at" -B "$at/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" > "$at.log" 2>&1 || { tail -n 20 "$at.log" >&2; exit 2; }
 done
 echo "${#rows[@]} mutations; building ${#order[@]} test programs in $tree" >&2
