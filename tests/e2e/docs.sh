@@ -41,13 +41,13 @@ cmp -s "$work/spec-fields.md" "$root/docs/spec-fields.md" || fail "docs/spec-fie
 
 while IFS=: read -r page target; do
   [ -e "$(dirname "$page")/${target%%#*}" ] || fail "${page#"$root"/}: link to $target, which does not exist"
-done < <(grep -oE '\]\([^)#:]+[^):]*\)' "$root"/README.md "$root"/docs/*.md | sed -E 's/\]\(([^)]*)\)/\1/')
+done < <(grep -oE '\]\([^)#:]+[^):]*\)' "$root"/*.md "$root"/{docs,tools/*,tests/*}/*.md | sed -E 's/\]\(([^)]*)\)/\1/')
 
 uneven=$(awk '
   !/^\|/ { columns = 0; next }
   { gsub(/\\\|/, ""); n = gsub(/\|/, "|") }
   columns && n != columns { print FILENAME ":" FNR }
-  !columns { columns = n }' "$root"/{README,docs/*,tools/*/README,tests/*/README}.md)
+  !columns { columns = n }' "$root"/{README,docs/*,tools/*/*,tests/*/*}.md)
 [ -z "$uneven" ] || fail "rows of a table that have more or fewer columns than its header: $uneven"
 
 find "$root"/{core,encoder,tasks,tools,proto} -name '*.cc' -exec cat {} + > "$work/sources"
