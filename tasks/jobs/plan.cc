@@ -13,7 +13,7 @@
 #include "tasks/data/readers.h"
 #include "tasks/replaced_tokens.h"
 #include "tasks/run/run_folder.h"
-#include "tasks/training/optimizer.h"
+#include "tasks/update/optimizer.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"

@@ -92,12 +92,10 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
       &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_, ProductType(compute_));
   std::vector<StateArray> arrays = optimizer_->arrays();
   if (apart) {
-    outer_ =
-        std::make_unique<OuterOptimizer>(&model_.params(), optimizer_.get(), distributed, &ranks_);
+    outer_ = std::make_unique<OuterOptimizer>(&model_.params(), arrays, distributed, &ranks_);
     arrays.push_back(outer_->momentum());
   }
-  moments_ =
-      std::make_unique<Moments>(model_.params(), optimizer_->pieces(), std::move(arrays), &ranks_);
+  state_file_ = std::make_unique<StateFile>(model_.params(), std::move(arrays), &ranks_);
   return absl::OkStatus();
 }
 
@@ -315,7 +313,7 @@ absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& 
     if (!fresh.empty())
       return Error(Exit::kMismatch, QuotePath(checkpoint), ": lacks ", fresh.front());
   }
-  RETURN_IF_ERROR(moments_->Read(JoinPath(checkpoint, kMomentsName)));
+  RETURN_IF_ERROR(state_file_->Read(JoinPath(checkpoint, kMomentsName)));
   optimizer_->set_steps(state.step() - state.skipped_steps());
   return absl::OkStatus();
 }

@@ -16,13 +16,13 @@
 #include "tasks/batcher.h"
 #include "tasks/console/progress.h"
 #include "tasks/metrics.h"
-#include "tasks/training/gradient_sum.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/moments.h"
-#include "tasks/training/optimizer.h"
-#include "tasks/training/outer_optimizer.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"
+#include "tasks/update/gradient_sum.h"
+#include "tasks/update/optimizer.h"
+#include "tasks/update/outer_optimizer.h"
+#include "tasks/update/state_file.h"
 
 namespace cloze {
 
@@ -94,7 +94,7 @@ class Learner {
   absl::Status LoadWeights(const std::string& checkpoint, std::vector<std::string>* notes);
 
   absl::Span<float> gradients() { return model_.params().grads(); }
-  Moments& moments() { return *moments_; }
+  StateFile& state_file() { return *state_file_; }
   // With distributed.local_steps: gives all ranks the same weights and moments.
   void AverageRanks() {
     if (outer_ != nullptr) outer_->Step();
@@ -115,7 +115,7 @@ class Learner {
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<OuterOptimizer> outer_;  // null: the ranks take each step together
-  std::unique_ptr<Moments> moments_;
+  std::unique_ptr<StateFile> state_file_;
 };
 
 // Counts the last step of `state` as skipped.

@@ -8,10 +8,10 @@
 #include "core/ops/profile.h"
 #include "encoder/model.h"
 #include "tasks/replaced_tokens.h"
-#include "tasks/training/gradient_sum.h"
-#include "tasks/training/muon.h"
-#include "tasks/training/shard.h"
 #include "tasks/training/step.h"
+#include "tasks/update/gradient_sum.h"
+#include "tasks/update/optimizer.h"
+#include "tasks/update/outer_optimizer.h"
 
 namespace cloze {
 namespace {
@@ -135,15 +135,14 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.scratch = need.arena - need.activations + kProductScratch * Threads() +
                  std::max(trains.scratch, evaluates.scratch);
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
-  const int64_t gradients = model_->params().grads().size(),
-                shard = std::min(gradients, CeilDiv(CeilDiv(gradients, kPiece), ranks_) * kPiece);
-  const int64_t passes = CeilDiv(MostPasses(micro_tokens), ranks_);
-  const bool apart = spec_.distributed().local_steps() > 1;  // then all have the moments
-  need.optimizer =
-      kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1) + (apart ? 2 : 0)) +
-                   shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2)) +
-      (spec_.optimizer().muon_rate() > 0 ? Muon::Bytes(model_->params(), ProductType(compute_))
-                                         : 0);
+  const ParamStore& params = model_->params();
+  const bool apart = spec_.distributed().local_steps() > 1;  // then each rank updates all
+  const Optimizer::Memory optimizer =
+      Optimizer::MemoryOf(params, spec_.optimizer(), apart ? 1 : ranks_, ProductType(compute_));
+  need.optimizer = GradientBytes(params, MostPasses(micro_tokens), ranks_) + optimizer.bytes +
+                   (apart ? OuterOptimizer::Bytes(params, ranks_) : 0);
+  need.optimizer_parts =
+      absl::StrCat("gradients, ", optimizer.parts, apart ? ", last average and its momentum" : "");
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

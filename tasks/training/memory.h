@@ -15,15 +15,14 @@ namespace cloze {
 
 // Bytes, by purpose.
 struct TrainingNeed {
-  int64_t weights = 0;  // f32
-  // Gradients and their partial sums, two moments; if used, the moving average, the arrays of the
-  // outer optimizer and Muon's scratch.
-  int64_t optimizer = 0;
-  int64_t packed = 0;       // copies of the weights in the layouts of matrix products
-  int64_t activations = 0;  // saved by the forward pass for the backward pass
-  int64_t scratch = 0;      // temporary buffers at the peak of a pass, and of products per thread
-  int64_t other = 0;        // program, generated kernels, vocabulary, prefetched batches
-  int64_t arena = 0;        // peak of the model's arena: activations and most of the scratch
+  int64_t weights = 0;          // f32
+  int64_t optimizer = 0;        // gradients and their partial sums, states of Optimizer
+  std::string optimizer_parts;  // "gradients, two moments, average"
+  int64_t packed = 0;           // copies of the weights in the layouts of matrix products
+  int64_t activations = 0;      // saved by the forward pass for the backward pass
+  int64_t scratch = 0;    // temporary buffers at the peak of a pass, and of products per thread
+  int64_t other = 0;      // program, generated kernels, vocabulary, prefetched batches
+  int64_t arena = 0;      // peak of the model's arena: activations and most of the scratch
   bool one_pass = false;  // a step is one pass and trains every weight: Matmul::SharePacked applies
 
   // Expected peak of the process.

@@ -58,7 +58,7 @@ absl::Status Trainer::Save(bool last) {
     learner_->GatherWeights();
     status = folder_->Save(
         step, [this](const std::string& folder) { return WriteState(folder); },
-        learner_->Bytes(true), [this] { learner_->moments().FinishWrite(); });
+        learner_->Bytes(true), [this] { learner_->state_file().FinishWrite(); });
     progress_->SkipTime();
   } else {
     folder_->CountFailedSave();
@@ -81,7 +81,7 @@ absl::Status Trainer::Save(bool last) {
 absl::Status Trainer::WriteState(const std::string& folder) {
   // The folder will be renamed where it is, so relative paths in it stay valid.
   RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));
-  RETURN_IF_ERROR(learner_->moments().Write(JoinPath(folder, kMomentsName)));
+  RETURN_IF_ERROR(learner_->state_file().Write(JoinPath(folder, kMomentsName)));
   state_.set_total_steps(pace_->total_steps());
   state_.set_seconds(pace_->Seconds());
   DescribeRun(spec_, *setup_.train, compute_, &state_);

@@ -8,7 +8,7 @@
 #include "encoder/model.h"
 #include "tasks/build.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/optimizer.h"
+#include "tasks/update/optimizer.h"
 #include "tasks/training/step.h"
 #include "tools/bench/bench.h"
 

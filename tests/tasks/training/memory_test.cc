@@ -7,9 +7,10 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "core/ops/orthogonalize.h"
 #include "encoder/families/families.h"
-#include "tasks/training/optimizer.h"
 #include "tasks/training/step.h"
+#include "tasks/update/optimizer.h"
 #include "tests/sanitized.h"
 
 namespace cloze {
@@ -58,8 +59,7 @@ TEST(MemoryPlan, CountsWeightsAndWhatLearns) {
     const TrainingNeed need = PlanOf(loaded).Need(8192);
     EXPECT_EQ(need.weights, 4 * static_cast<int64_t>(model.params().values().size()));
     EXPECT_EQ(need.optimizer,
-        4 * static_cast<int64_t>(model.params().grads().size() + 2 * optimizer.m().size() +
-                                 optimizer.average().size()));
+        4 * static_cast<int64_t>(model.params().grads().size() * (1 + optimizer.arrays().size())));
     EXPECT_EQ(PlanOf(loaded).Need(4160).optimizer,
         need.optimizer + 4 * static_cast<int64_t>(model.params().grads().size()))
         << "three passes at most: one partial sum";

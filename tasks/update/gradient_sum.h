@@ -1,7 +1,7 @@
 // The gradient of a step: the sum over its micro-batches, in an order that depends only on their
 // numbers.
-#ifndef CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
-#define CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
+#ifndef CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
+#define CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
 
 #include <cstdint>
 #include <vector>
@@ -37,26 +37,30 @@ class GradientSum {
 
  private:
   // The sum of micro-batches [first, first + size).
-  struct Block {
+  struct Subtree {
     int64_t first = 0, size = 0;
     LargeMemory gradients = {};  // empty: in the store
   };
-  // Moves the newest block out of the store.
+  // Moves the newest subtree out of the store.
   void KeepNewest();
-  // Adds the newest block to the one before it.
+  // Adds the newest subtree to the one before it.
   void Merge();
-  // Computes the sums of this rank's shard from the blocks of all ranks, from the last gradient to
-  // the first. Calls wait(i) before it reads those from i on.
+  // Computes the sums of this rank's shard from the subtrees of all ranks, from the last gradient
+  // to the first. Calls wait(i) before it reads those from i on.
   void Reduce(
       Ranks& ranks, absl::Span<const int64_t> starts, absl::FunctionRef<void(int64_t i)> wait);
   // Ends the step.
   void Clear(const Ranks& ranks);
 
   ParamStore* store_;
-  Block newest_;                    // in the store
-  std::vector<Block> blocks_;       // those before it
+  Subtree newest_;                  // in the store
+  std::vector<Subtree> subtrees_;   // those before it
   std::vector<LargeMemory> spare_;  // zero
 };
+
+// Returns an upper bound of the bytes of the store's gradients and the buffers besides them on each
+// of `ranks` ranks, for steps of up to `passes` micro-batches.
+int64_t GradientBytes(const ParamStore& store, int64_t passes, int ranks);
 
 // Returns the number of buffers that the sum of micro-batches 0 ... n - 1 needs; with `anywhere`,
 // the most that the sum of any n consecutive micro-batches needs.
@@ -64,4 +68,4 @@ int GradientBuffers(int64_t n, bool anywhere = false);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
+#endif  // CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_

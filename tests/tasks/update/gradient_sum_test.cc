@@ -1,5 +1,5 @@
 // The order of the sum over micro-batches.
-#include "tasks/training/gradient_sum.h"
+#include "tasks/update/gradient_sum.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "absl/algorithm/container.h"
-#include "tasks/training/shard.h"
+#include "tasks/update/gradient_shard.h"
 
 namespace cloze {
 namespace {
@@ -59,7 +59,7 @@ class ThreadRank : public Ranks {
   int rank_, size_;
 };
 
-constexpr int64_t kSize = 2 * kPiece + 100;
+constexpr int64_t kSize = 2 * kSliceFloats + 100;
 
 class GradientSumTest : public testing::Test {
  protected:

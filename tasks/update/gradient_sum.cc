@@ -1,4 +1,4 @@
-#include "tasks/training/gradient_sum.h"
+#include "tasks/update/gradient_sum.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,15 +9,15 @@
 
 #include "core/base/threads.h"
 #include "core/ops/profile.h"
-#include "tasks/training/shard.h"
+#include "tasks/update/gradient_shard.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work
 
-// Pieces of each rank that are summed at once. Fewer wait more often, more need more memory.
-int64_t PiecesAtOnce(int ranks) { return std::clamp(64 / ranks, 1, 4); }
+// Slices of each rank that are summed at once. Fewer wait more often, more need more memory.
+int64_t SlicesAtOnce(int ranks) { return std::clamp(64 / ranks, 1, 4); }
 
 // The sum of micro-batches [first, first + size).
 struct Partial {
@@ -29,16 +29,16 @@ bool AreSiblings(int64_t first, int64_t size, int64_t next_size) {
   return size == next_size && first % (2 * size) == 0;
 }
 
-// The blocks into which Add gathers micro-batches [begin, end).
-std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
-  std::vector<Partial> blocks;
+// The subtrees into which Add gathers micro-batches [begin, end).
+std::vector<Partial> SubtreesOf(int64_t begin, int64_t end) {
+  std::vector<Partial> subtrees;
   while (begin < end) {
     int64_t size = begin == 0 ? std::bit_floor(static_cast<uint64_t>(end)) : begin & -begin;
     while (begin + size > end) size /= 2;
-    blocks.push_back({begin, size});
+    subtrees.push_back({begin, size});
     begin += size;
   }
-  return blocks;
+  return subtrees;
 }
 
 // Merges neighbouring partial sums of n floats: siblings only or, with `all`, every part. The
@@ -78,6 +78,11 @@ void MoveInto(absl::Span<float> sum, absl::Span<float> more) {
 
 }  // namespace
 
+int64_t GradientBytes(const ParamStore& store, int64_t passes, int ranks) {
+  const int64_t buffers = 1 + GradientBuffers(CeilDiv(passes, ranks), /*anywhere=*/ranks > 1);
+  return buffers * store.grads().size() * sizeof(float);
+}
+
 int GradientBuffers(int64_t n, bool anywhere) {
   const auto log2 = [](uint64_t k) { return static_cast<int>(std::bit_width(k)) - 1; };
   int most = log2(n);
@@ -92,10 +97,10 @@ void GradientSum::Add(int64_t number, absl::FunctionRef<void()> pass) {
   KeepNewest();
   pass();
   newest_ = {number, 1};
-  const auto completes = [&](const Block& left) {
+  const auto completes = [&](const Subtree& left) {
     return AreSiblings(left.first, left.size, newest_.size);
   };
-  while (!blocks_.empty() && completes(blocks_.back())) Merge();
+  while (!subtrees_.empty() && completes(subtrees_.back())) Merge();
 }
 
 void GradientSum::AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass, Ranks& ranks,
@@ -130,16 +135,16 @@ void GradientSum::KeepNewest() {
   std::swap(newest_.gradients, spare_.back());
   spare_.pop_back();
   store_->SwapGrads(&newest_.gradients);
-  blocks_.push_back(std::move(newest_));
+  subtrees_.push_back(std::move(newest_));
 }
 
 void GradientSum::Merge() {
-  Block& left = blocks_.back();
+  Subtree& left = subtrees_.back();
   MoveInto(left.gradients.as<float>(), store_->grads());
   store_->SwapGrads(&left.gradients);
   newest_ = {left.first, left.size + newest_.size};
   spare_.push_back(std::move(left.gradients));
-  blocks_.pop_back();
+  subtrees_.pop_back();
 }
 
 void GradientSum::Finish(Ranks& ranks, absl::Span<const int64_t> starts) {
@@ -148,12 +153,12 @@ void GradientSum::Finish(Ranks& ranks, absl::Span<const int64_t> starts) {
 }
 
 void GradientSum::Clear(const Ranks& ranks) {
-  while (ranks.size() == 1 && !blocks_.empty()) Merge();
-  for (Block& block : blocks_) {
-    SetZero(block.gradients.as<float>());
-    spare_.push_back(std::move(block.gradients));
+  while (ranks.size() == 1 && !subtrees_.empty()) Merge();
+  for (Subtree& subtree : subtrees_) {
+    SetZero(subtree.gradients.as<float>());
+    spare_.push_back(std::move(subtree.gradients));
   }
-  blocks_.clear();
+  subtrees_.clear();
   newest_ = {};
   const absl::Span<float> grads = store_->grads();
   for (int r = 0; r < ranks.size(); ++r) {
@@ -168,18 +173,18 @@ void GradientSum::Reduce(
     Ranks& ranks, absl::Span<const int64_t> starts, absl::FunctionRef<void(int64_t)> wait) {
   const absl::Span<float> grads = store_->grads();
   std::vector<Partial> mine;
-  for (const Block& block : blocks_)
-    mine.push_back({block.first, block.size, block.gradients.as<float>().data()});
+  for (const Subtree& subtree : subtrees_)
+    mine.push_back({subtree.first, subtree.size, subtree.gradients.as<float>().data()});
   if (newest_.size > 0) mine.push_back({newest_.first, newest_.size, grads.data()});
   std::vector<std::vector<float>> buffers;
-  const int64_t n = grads.size(), stripe = PiecesAtOnce(ranks.size()) * ranks.size() * kPiece;
+  const int64_t n = grads.size(), stripe = SlicesAtOnce(ranks.size()) * ranks.size() * kSliceFloats;
   for (int64_t begin = (n - 1) / stripe * stripe; begin >= 0; begin -= stripe) {
     wait(begin);
     std::vector<Ranks::Message> send, receive;
     std::vector<std::pair<int64_t, std::vector<Partial>>> sums;  // of this rank, by gradient
     size_t used = 0;
-    for (int64_t at = begin; at < std::min(begin + stripe, n); at += kPiece) {
-      const int64_t count = std::min(kPiece, n - at);
+    for (int64_t at = begin; at < std::min(begin + stripe, n); at += kSliceFloats) {
+      const int64_t count = std::min(kSliceFloats, n - at);
       std::vector<Partial> own = mine;
       for (Partial& part : own) part.data += at;
       MergeParts(&own, count, false);
@@ -194,16 +199,16 @@ void GradientSum::Reduce(
           parts.insert(parts.end(), own.begin(), own.end());
           continue;
         }
-        for (const Partial& block : BlocksOf(starts[r], starts[r + 1])) {
-          if (used == buffers.size()) buffers.emplace_back(kPiece);
-          parts.push_back({block.first, block.size, buffers[used++].data()});
+        for (const Partial& subtree : SubtreesOf(starts[r], starts[r + 1])) {
+          if (used == buffers.size()) buffers.emplace_back(kSliceFloats);
+          parts.push_back({subtree.first, subtree.size, buffers[used++].data()});
           receive.push_back(Ranks::MessageOf(r, parts.back().data, count));
         }
       }
     }
     ranks.Exchange(send, receive);
     for (auto& [at, parts] : sums) {
-      const int64_t count = std::min(kPiece, n - at);
+      const int64_t count = std::min(kSliceFloats, n - at);
       MergeParts(&parts, count, true);
       if (!parts.empty() && parts[0].data != &grads[at])
         std::copy_n(parts[0].data, count, &grads[at]);
