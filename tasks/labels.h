@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "encoder/modules/config.h"
@@ -57,7 +57,7 @@ class LabelIds {
 
  private:
   std::vector<std::string> labels_;
-  std::unordered_map<std::string, int32_t> ids_;
+  absl::flat_hash_map<std::string, int32_t> ids_;
 };
 
 // Turns the labels of texts into targets, and keeps what they show. With `evaluates`, labels that

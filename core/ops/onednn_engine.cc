@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
@@ -103,7 +104,7 @@ struct Worker {
   LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
   // Of each primitive. Only their addresses change between tiles, because creating them takes
   // longer than a small product.
-  std::unordered_map<const Cached*, std::unordered_map<int, memory>> arguments = {};
+  absl::flat_hash_map<const Cached*, std::unordered_map<int, memory>> arguments = {};
 };
 
 class OneDnnEngine : public MatmulEngine {

@@ -115,7 +115,7 @@ absl::Status SafetensorsReader::AddShards(const std::string& index_path) {
 }
 
 const TensorInfo* SafetensorsReader::Find(absl::string_view name) const {
-  const auto found = index_.find(std::string(name));
+  const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &tensors_[found->second];
 }
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/file.h"
@@ -107,7 +107,7 @@ class SafetensorsReader {
   std::vector<File> files_;
   std::vector<TensorInfo> tensors_;
   Metadata metadata_;
-  std::unordered_map<std::string, size_t> index_;
+  absl::flat_hash_map<std::string, size_t> index_;
 };
 
 // Rows of a stored matrix, read on first use: a few texts need few rows of an embedding table, and

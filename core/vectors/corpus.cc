@@ -1,13 +1,11 @@
 #include "core/vectors/corpus.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/base/charset.h"
 #include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
@@ -22,20 +20,15 @@ class WordIndex {
  public:
   // Returns the number of `word`, a new one if it has none.
   int32_t Of(absl::string_view word) {
-    const auto at = numbers_.find(word);
-    if (at != numbers_.end()) return at->second;
-    words.emplace_back(word);
-    return numbers_.emplace(word, static_cast<int32_t>(words.size()) - 1).first->second;
+    const auto [at, is_new] = numbers_.try_emplace(word, static_cast<int32_t>(words.size()));
+    if (is_new) words.emplace_back(word);
+    return at->second;
   }
 
   std::vector<std::string> words;
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(absl::string_view word) const { return Hash64(word.data(), word.size(), 0); }
-  };
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> numbers_;
+  absl::flat_hash_map<std::string, int32_t> numbers_;
 };
 
 class CorpusReader {

@@ -79,7 +79,7 @@ void Split::ChooseByRank() {
       rare.emplace_back(hashes[i], &label);
   }
   std::sort(rare.begin(), rare.end());
-  std::unordered_set<const std::string*> had;
+  absl::flat_hash_set<const std::string*> had;
   for (const auto& [hash, label] : rare) {
     if (had.size() == static_cast<size_t>(std::llround(share_ * rare.size()))) break;
     if (had.insert(label).second) held_.insert(hash);

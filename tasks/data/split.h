@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "proto/task.pb.h"
 
@@ -57,7 +57,7 @@ class Split {
   int rule_;
   bool ranked_ = false;  // share_rule 1: held_ has all texts that are held out
   std::map<std::string, std::vector<uint64_t>> by_label_;
-  std::unordered_set<uint64_t> seen_, held_, kept_;
+  absl::flat_hash_set<uint64_t> seen_, held_, kept_;
 };
 
 }  // namespace cloze

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
@@ -152,12 +152,12 @@ class SeedFinder {
 
 CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars) {
   const std::map<char32_t, Script> alphabet = AlphabetOf(words);
-  std::unordered_map<std::string, int64_t> counts;
+  absl::flat_hash_map<std::string, int64_t> counts;
   for (const auto& [word, count] : words) {
     size_t begin = 0;
     Script last = Script::kNone;
     const auto cut = [&, text = absl::string_view(word), n = count](size_t end) {
-      if (begin < end) counts[std::string(text.substr(begin, end - begin))] += n;
+      if (begin < end) counts[text.substr(begin, end - begin)] += n;
       begin = end;
     };
     ForEachChar(word, [&](char32_t c, size_t at, size_t end) {

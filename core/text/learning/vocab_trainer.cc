@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <unordered_map>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
@@ -126,21 +125,13 @@ class StrippedLetters {
 
 // How often each word occurred, with an estimate of the memory that takes.
 struct WordCounts {
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(absl::string_view word) const { return Hash64(word.data(), word.size(), 0); }
-  };
-  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> words;
+  absl::flat_hash_map<std::string, int64_t> words;
   int64_t text_bytes = 0;
 
   void Add(absl::string_view word, int64_t count) {
-    const auto at = words.find(word);
-    if (at != words.end()) {
-      at->second += count;
-    } else {
-      words.emplace(word, count);
-      text_bytes += word.size();
-    }
+    const auto [at, is_new] = words.try_emplace(word, 0);
+    at->second += count;
+    if (is_new) text_bytes += word.size();
   }
 
   // Removes the words that occurred at most `count` times; returns how many that were, with

@@ -1,10 +1,9 @@
 // Byte-level BPE: the bytes of a word are merged pair by pair, in the order of a list of merges.
 #include <algorithm>
 #include <array>
-#include <bit>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "core/base/hash.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
@@ -23,13 +22,12 @@ class ByteBpe final : public SubwordModel {
       bytes_[b] = id < 0 ? unknown : id;
       unknown_[b] = id < 0;
     }
-    merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
-    seed_ = reinterpret_cast<uintptr_t>(merges_.data());  // a random address
+    merges_.reserve(data.merges.size());
     for (size_t rank = 0; rank < data.merges.size(); ++rank) {
       const auto [left, right] = data.merges[rank];
       const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
       CLOZE_CHECK(merged >= 0);
-      merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged};
+      merges_[{left, right}] = {static_cast<int32_t>(rank), merged};
     }
   }
 
@@ -47,7 +45,7 @@ class ByteBpe final : public SubwordModel {
 
  private:
   struct Merge {
-    int32_t left = -1, right = -1, rank, id;
+    int32_t rank, id;
   };
   struct Symbol {
     Piece piece;
@@ -61,21 +59,16 @@ class ByteBpe final : public SubwordModel {
     }
   };
 
-  // Returns the index in merges_ of the merge of two tokens, or of the unused place for it.
-  size_t Place(int32_t left, int32_t right) const {
-    const size_t mask = merges_.size() - 1;
-    const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-    size_t at = Hash64(&key, sizeof(key), seed_) & mask;
-    while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
-      at = (at + 1) & mask;
-    return at;
+  // Returns the merge of two adjacent symbols, or null.
+  const Merge* FindMerge(const Symbol& left, const Symbol& right) const {
+    const auto found = merges_.find({left.piece.id, right.piece.id});
+    return found == merges_.end() ? nullptr : &found->second;
   }
 
   const bool fuses_;  // adjacent unknown bytes are one symbol
   std::array<int32_t, 256> bytes_;
   std::array<bool, 256> unknown_;
-  std::vector<Merge> merges_;  // a hash table, at most half full; unused places have left < 0
-  uint64_t seed_;  // of the hash; random, so that no file can choose merges that share a place
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
 };
 
 void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
@@ -99,9 +92,9 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   symbols.back().next = -1;
   const auto consider = [&](int32_t at) {
     if (at < 0 || symbols[at].next < 0) return;
-    const Merge& merge = merges_[Place(symbols[at].piece.id, symbols[symbols[at].next].piece.id)];
-    if (merge.left < 0) return;
-    heap.push_back({merge.rank, merge.id, at});
+    const Merge* merge = FindMerge(symbols[at], symbols[symbols[at].next]);
+    if (merge == nullptr) return;
+    heap.push_back({merge->rank, merge->id, at});
     std::push_heap(heap.begin(), heap.end());
   };
   for (size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<int32_t>(i));
@@ -112,9 +105,9 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
     Symbol& left = symbols[top.at];
     if (left.piece.id < 0 || left.next < 0) continue;
     Symbol& right = symbols[left.next];
-    const Merge& merge = merges_[Place(left.piece.id, right.piece.id)];
+    const Merge* merge = FindMerge(left, right);
     // Skip a candidate if one of its symbols has been merged meanwhile.
-    if (merge.left < 0 || merge.id != top.id) continue;
+    if (merge == nullptr || merge->id != top.id) continue;
     left.piece.id = top.id;
     left.piece.end = right.piece.end;
     left.next = right.next;

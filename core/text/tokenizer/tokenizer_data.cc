@@ -1,9 +1,7 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
-#include <bit>
 #include <cmath>
 
-#include "core/base/hash.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -105,24 +103,6 @@ Templates BertTemplates(const std::string& cls, const std::string& sep) {
 Templates RobertaTemplates(const std::string& cls, const std::string& sep) {
   const TemplateItem a{.text = 0}, b{.text = 1};
   return {{{cls}, a, {sep}}, {{cls}, a, {sep}, {sep}, b, {sep}}};
-}
-
-TokenIds::TokenIds(absl::Span<const std::string> tokens)
-    : tokens_(tokens), slots_(std::bit_ceil(2 * tokens.size() + 1), -1),
-      // The address, which is random, so that no file can choose tokens that share a slot.
-      seed_(reinterpret_cast<uintptr_t>(slots_.data())) {}
-
-size_t TokenIds::SlotOf(absl::string_view token) const {
-  const size_t mask = slots_.size() - 1;
-  size_t slot = Hash64(token.data(), token.size(), seed_) & mask;
-  while (slots_[slot] >= 0 && tokens_[slots_[slot]] != token) slot = (slot + 1) & mask;
-  return slot;
-}
-
-int32_t TokenIds::Add(int32_t id) {
-  int32_t& slot = slots_[SlotOf(tokens_[id])];
-  if (slot < 0) slot = id;
-  return slot;
 }
 
 absl::Span<const std::string> ModelTokens(const TokenizerData& data) {

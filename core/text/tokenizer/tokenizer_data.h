@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
@@ -108,23 +109,24 @@ std::string MergesText(const TokenizerData& data);
 
 inline constexpr int64_t kMaxTokens = 10'000'000;
 
-// Ids by token: an open hash table, because a node for each token would slow down every start.
+// Ids by token.
 class TokenIds {
  public:
   // `tokens`, by id, must outlive this and must not move. Find() knows a token only after Add().
-  explicit TokenIds(absl::Span<const std::string> tokens);
+  explicit TokenIds(absl::Span<const std::string> tokens) : tokens_(tokens) {
+    ids_.reserve(tokens.size());
+  }
   // Adds the token `id` and returns it, or returns the id of an equal token that was added before.
-  int32_t Add(int32_t id);
+  int32_t Add(int32_t id) { return ids_.try_emplace(tokens_[id], id).first->second; }
   // Returns the id of `token`, or -1.
-  int32_t Find(absl::string_view token) const { return slots_[SlotOf(token)]; }
+  int32_t Find(absl::string_view token) const {
+    const auto found = ids_.find(token);
+    return found == ids_.end() ? -1 : found->second;
+  }
 
  private:
-  // The slot that holds `token`, or a free one.
-  size_t SlotOf(absl::string_view token) const;
-
   absl::Span<const std::string> tokens_;
-  std::vector<int32_t> slots_;  // a power of two, at least a half of them free, which hold -1
-  uint64_t seed_;
+  absl::flat_hash_map<absl::string_view, int32_t> ids_;
 };
 
 // Names a token in messages: its line of the vocabulary file, or its id.
