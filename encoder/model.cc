@@ -279,14 +279,12 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
     const std::vector<std::string>& except, ReadFor use) {
   LoadReport report;
   DeferredWeights deferred;
-  if (use == ReadFor::kInt8Passes) {
-    params_.ExpectFewValues();
-    deferred.int8 = [&](ParamId id, ConstMat values) {
-      Mat w = params_.value(id);
-      w.rows = values.rows;
-      matmul_.PackInt8(w, values);
-    };
-  }
+  if (use == ReadFor::kPasses && int8_) params_.ExpectFewValues();
+  deferred.pack = [&](ParamId id, ConstMat values) {
+    Mat w = params_.value(id);
+    w.rows = values.rows;
+    matmul_.Pin({w, 0, true}, values);
+  };
   RETURN_IF_ERROR(LoadWeights(
       folder, config_, &params_, &report, except, use == ReadFor::kAll ? nullptr : &deferred));
   words_ = std::move(deferred.words);
@@ -308,9 +306,10 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
 }
 
 void Model::UseInt8(absl::FunctionRef<bool(const Param&)> wanted) {
-  int8_.assign(params_.size(), false);
+  int8_ = true;
   for (ParamId id = 0; id < params_.size(); ++id) {
-    int8_[id] = IsInt8Layer(params_.param(id), config_) && wanted(params_.param(id));
+    const Param& param = params_.param(id);
+    params_.SetInt8(id, IsInt8Layer(param, config_) && wanted(param));
   }
 }
 

@@ -44,9 +44,10 @@ ParamCount CountParams(const ParamStore& store);
 
 // The values that Load reads.
 enum class ReadFor {
-  kAll,        // all values
-  kPasses,     // all but the word embeddings, of which each row is read when it is used
-  kInt8Passes  // the same, but layers for UseInt8() are packed at once and their f32 values stay 0
+  kAll,  // all values
+  // All but the word embeddings, of which each row is read when it is used, and the layers of
+  // UseInt8(), which are packed at once; their f32 values stay 0.
+  kPasses
 };
 
 // Not thread-safe: one pass at a time.
@@ -102,10 +103,8 @@ class Model {
   Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
     const bool several = adapter >= 0 && !replaced_.empty();
-    Pass pass = {params_, matmul_, arena_, batch, seed, training, compute, adapter,
+    return {params_, matmul_, arena_, batch, seed, training, compute, adapter,
         several ? &replaced_[adapter] : nullptr};
-    if (!int8_.empty()) pass.int8 = &int8_;
-    return pass;
   }
 
  private:
@@ -118,7 +117,7 @@ class Model {
   Head head_;
   std::optional<Generator> generator_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]
-  std::vector<bool> int8_;                      // see Pass; empty: none
+  bool int8_ = false;                           // some products are computed in int8
   LazyRows words_;
   Arena arena_;
   Matmul matmul_;

@@ -123,7 +123,7 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   for (const std::string& line : DescribeStore("data", built))
     if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
   DType compute = ComputeOf(infer);
-  if (Uses(Int8Of(infer), config)) model->UseInt8(), compute = kInt8Activations;
+  if (Int8Of(infer).value_or(config.int8)) model->UseInt8(), compute = kInt8Activations;
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute,

@@ -160,10 +160,9 @@ DType ComputeOf(const InferOptions& options) {
   return ComputeOf(compute, Use::kInference);
 }
 
-Int8 Int8Of(const InferOptions& options) {
-  return options.compute == "int8"   ? Int8::kAlways
-         : options.compute == "auto" ? Int8::kIfQuantized
-                                     : Int8::kNever;
+std::optional<bool> Int8Of(const InferOptions& options) {
+  if (options.compute == "auto") return std::nullopt;
+  return options.compute == "int8";
 }
 
 absl::Status CheckAnswersName(const InferOptions& options) {

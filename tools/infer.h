@@ -57,8 +57,8 @@ absl::Status InvalidLines(const std::string& source, int64_t count, absl::string
 // The adapters that --adapter names: NAME=DIR, or a folder, whose name may have a = after a /.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// Returns when the session computes in int8, as --compute says.
-Int8 Int8Of(const InferOptions& options);
+// Returns if --compute asks for int8; no value: if the folder is quantized.
+std::optional<bool> Int8Of(const InferOptions& options);
 
 // Returns the type of activations that --compute names, except for int8.
 DType ComputeOf(const InferOptions& options);

@@ -67,7 +67,7 @@ struct Plan {
   // would depend on tokens that a query does not see.
   bool InInt8(const AttentionArgs& a) const {
     return shape.int8 && q.type == DType::kBf16 && a.tokens >= kInt8AttentionTokens &&
-           a.tokens <= kInt8MostDepth && a.visible.after > 0 && a.visible.prefix == 0 &&
+           a.tokens <= kInt8MaxDepth && a.visible.after > 0 && a.visible.prefix == 0 &&
            a.relative == nullptr && a.dropout.threshold == 0 && a.probs == nullptr;
   }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }

@@ -27,7 +27,7 @@ struct AttentionShape {
   // True for sequences with causal attention, whose queries see no later keys except those of a
   // prefix. Empty: none.
   absl::Span<const uint8_t> causal = {};
-  // True: sequences in bf16 of kInt8AttentionTokens to kInt8MostDepth tokens use products of int8
+  // True: sequences in bf16 of kInt8AttentionTokens to kInt8MaxDepth tokens use products of int8
   // on CPUs where these are faster, unless they are causal or have a prefix, `relative` or dropout,
   // or `probs` are wanted. For inference: their lse is not written.
   bool int8 = false;

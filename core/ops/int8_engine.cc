@@ -6,7 +6,7 @@ namespace cloze {
 namespace {
 
 // Rows of a task that has all columns: its quantized rows stay in the cache.
-constexpr int64_t kMostTaskRows = 96, kLeastTaskRows = 24;
+constexpr int64_t kMaxTaskRows = 96, kMinTaskRows = 24;
 
 // A packed weight: the panels, then the scales and the sums of the columns.
 struct Packed {
@@ -41,15 +41,20 @@ void Quantize(ConstMat x, const Int8Rows& to) {
   GetKernels().quantize_rows[x.type]({x.cols, x.stride, x.data, to});
 }
 
-Packed PackedOf(void* at, ConstMat w) {
-  return Packed(at, RoundUp(w.cols, kInt8Depth), RoundUp(w.rows, kInt8Cols));
+// Returns the packed copy of w [out, in]; packs `values` into it if it is stale.
+Packed PackedOf(PackedWeights& packed, const Weight& w, ConstMat values, bool pin = false) {
+  const int64_t depth = RoundUp(w.w.cols, kInt8Depth), cols = RoundUp(w.w.rows, kInt8Cols);
+  const WeightLayout layout = {
+      .type = DType::kS8, .depth = depth, .cols = cols, .bytes = Packed::Bytes(depth, cols)};
+  const auto pack = [&](void* to) { PackWeight(values, depth, Packed(to, depth, cols)); };
+  return Packed(const_cast<void*>(packed.Get(w, true, 0, layout, pack, pin)), depth, cols);
 }
 
 // Computes act(a product), columns from `col` on.
-void MultiplyColumns(const Packed& w, const Int8Rows& x, const Product& part, int64_t col,
+void MultiplyColumns(const Packed& w, const Int8Rows& x, const Product& tile, int64_t col,
     const ActivationKind* act) {
-  GetKernels().int8_product[part.dst.type]({part.dst.cols, part.dst.stride, x, w.q + col * x.depth,
-      w.scale + col, w.sum + col, part.bias, part.dst.data, act});
+  GetKernels().int8_product[tile.dst.type]({tile.dst.cols, tile.dst.stride, x, w.q + col * x.depth,
+      w.scale + col, w.sum + col, tile.bias, tile.dst.data, act});
 }
 
 // Computes act(a product) whose quantized rows are in `memory`.
@@ -64,9 +69,9 @@ void MultiplyRows(
 // threads.
 bool ForRowTasks(int64_t n, absl::FunctionRef<void(int64_t row, int64_t rows)> f) {
   const int64_t threads = Threads();
-  if (n < kLeastTaskRows * threads) return false;
+  if (n < kMinTaskRows * threads) return false;
   const int64_t blocks = CeilDiv(n, kInt8RowBlock),
-                tasks = std::min(blocks, RoundUp(CeilDiv(n, kMostTaskRows), threads));
+                tasks = std::min(blocks, RoundUp(CeilDiv(n, kMaxTaskRows), threads));
   ParallelFor(tasks, [&](int64_t i) {
     const int64_t row = blocks * i / tasks * kInt8RowBlock,
                   end = std::min(n, blocks * (i + 1) / tasks * kInt8RowBlock);
@@ -77,24 +82,22 @@ bool ForRowTasks(int64_t n, absl::FunctionRef<void(int64_t row, int64_t rows)> f
 
 }  // namespace
 
-void* Int8Engine::Pack(const Weight& w, ConstMat values) {
-  const int64_t depth = RoundUp(w.w.cols, kInt8Depth), cols = RoundUp(w.w.rows, kInt8Cols);
-  const WeightLayout layout = {
-      .type = DType::kS8, .depth = depth, .cols = cols, .bytes = Packed::Bytes(depth, cols)};
-  return const_cast<void*>(packed_->Get({{}, w, true, nullptr, {}, false}, 0, layout,
-      [&](void* to) { PackWeight(values, depth, Packed(to, depth, cols)); }));
+int64_t Int8Engine::PackedBytes(const Product& p) const {
+  return Packed::Bytes(RoundUp(p.w.w.cols, kInt8Depth), RoundUp(p.w.w.rows, kInt8Cols));
 }
+
+void Int8Engine::Pin(const Weight& w, ConstMat values) { PackedOf(*packed_, w, values, true); }
 
 // If there are rows enough for all threads, a task quantizes some and multiplies them with the
 // whole weight; else all rows are quantized first, and tasks are ranges of columns.
 void Int8Engine::Multiply(const Product& p, const ActivationKind* act) {
   const int64_t n = p.src.rows, threads = Threads();
-  CLOZE_CHECK(p.src.cols <= kInt8MostDepth && p.transposed && !p.accumulate);
+  CLOZE_CHECK(p.src.cols <= kInt8MaxDepth && !p.accumulate);
   if (n == 0) return;
-  const Packed w = PackedOf(Pack(p.w, p.w.w), p.w.w);
+  const Packed w = PackedOf(*packed_, p.w, p.w.w);
   scratch_.resize(std::max<size_t>(scratch_.size(), threads));
   const bool many = ForRowTasks(n, [&](int64_t row, int64_t rows) {
-    MultiplyRows(w, p.Part(row, rows, 0, p.dst.cols), act, scratch_[ThreadIndex()].quantized);
+    MultiplyRows(w, p.Tile(row, rows, 0, p.dst.cols), act, scratch_[ThreadIndex()].quantized);
   });
   if (many) return;
   const int64_t depth = RoundUp(p.src.cols, kInt8Depth), few = CeilDiv(n, threads);
@@ -105,15 +108,15 @@ void Int8Engine::Multiply(const Product& p, const ActivationKind* act) {
   });
   const int64_t width = RoundUp(CeilDiv(p.dst.cols, threads), kInt8Cols);
   ParallelChunks(p.dst.cols, width, [&](int64_t begin, int64_t end) {
-    MultiplyColumns(w, all, p.Part(0, n, begin, end - begin), begin, act);
+    MultiplyColumns(w, all, p.Tile(0, n, begin, end - begin), begin, act);
   });
 }
 
 void Int8Engine::Mlp(
     ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y) {
   const int64_t inner = up.w.w.rows;
-  const Packed first = PackedOf(Pack(up.w, up.w.w), up.w.w),
-               second = PackedOf(Pack(down.w, down.w.w), down.w.w);
+  const Packed first = PackedOf(*packed_, up.w, up.w.w),
+               second = PackedOf(*packed_, down.w, down.w.w);
   scratch_.resize(std::max<size_t>(scratch_.size(), Threads()));
   const auto between = [&](int64_t rows, Scratch& scratch) {
     Grow(rows * inner * SizeOf(y.type), scratch.between);
@@ -130,7 +133,7 @@ void Int8Engine::Mlp(
   if (many) return;
   const Mat u = between(y.rows, scratch_[0]);
   Multiply({x, up.w, true, up.bias, u, false}, &act);
-  Multiply({u, down.w, true, down.bias, y, false});
+  Multiply({u, down.w, true, down.bias, y, false}, nullptr);
 }
 
 }  // namespace cloze

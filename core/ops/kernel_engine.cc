@@ -38,44 +38,63 @@ void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
   });
 }
 
-// How products with a left operand of this type are divided: into as few pieces of at most `rows`
-// rows as possible, of nearly equal size in multiples of `unit`, times pieces of `cols` columns.
+// How products with a left operand of this type are divided: into as few tiles of at most `rows`
+// rows as possible, of nearly equal size in multiples of `unit`, times tiles of `cols` columns.
 // Weights are packed in blocks [block, block].
-struct Pieces {
+struct Tiling {
   DType type;
   int64_t block, unit, rows, cols;
 };
-constexpr Pieces kBf16Pieces = {
+constexpr Tiling kBf16Tiling = {
     DType::kBf16, kProductBlock, kProductBlock, kProductRows, kProductCols};
-constexpr Pieces kF32Pieces = {DType::kF32, kF32Block, kF32TileRows, kF32Rows, kF32Cols};
+constexpr Tiling kF32Tiling = {DType::kF32, kF32Block, kF32TileRows, kF32Rows, kF32Cols};
 
-// Calls f(begin, end) for `pieces` pieces of [0, n), all but the last multiples of `unit`.
+// Calls f(begin, end) for `ranges` ranges of [0, n), all but the last multiples of `unit`.
 template <typename F>
-void ForPieces(int64_t n, int64_t unit, int64_t pieces, F f) {
+void ForRanges(int64_t n, int64_t unit, int64_t ranges, F f) {
   const int64_t units = CeilDiv(n, unit);
-  for (int64_t i = 0; i < pieces; ++i)
-    f(units * i / pieces * unit, std::min(n, units * (i + 1) / pieces * unit));
+  for (int64_t i = 0; i < ranges; ++i)
+    f(units * i / ranges * unit, std::min(n, units * (i + 1) / ranges * unit));
 }
 
 class KernelEngine : public MatmulEngine {
  public:
   explicit KernelEngine(PackedWeights* packed) : packed_(packed) {}
 
+  bool Takes(const Product& p) const override {
+    const Kernels& kernels = GetKernels();
+    if (p.src.type == DType::kF32) return kernels.f32_product != nullptr;
+    return kernels.product.bf16 != nullptr && p.src.cols % kProductBlock == 0 &&
+           p.src.stride % 2 == 0;
+  }
+  bool TakesGradient(DType type) const override {
+    const Kernels& kernels = GetKernels();
+    return type == DType::kF32 ? kernels.f32_gradient != nullptr : kernels.gradient != nullptr;
+  }
+  int64_t GradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) const override {
+    const auto [narrow, wide] = std::minmax(out, in);
+    const int64_t threads = Threads();
+    return threads * int64_t{sizeof(float)} *
+           (type == DType::kF32 ? kF32GradientScratch
+                                : GradientFloats(tokens, narrow, CeilDiv(wide, threads)));
+  }
+
   void AddProduct(const Product& p) override {
-    const Pieces& cut = p.src.type == DType::kBf16 ? kBf16Pieces : kF32Pieces;
+    const Tiling& cut = p.src.type == DType::kBf16 ? kBf16Tiling : kF32Tiling;
     const int64_t depth = RoundUp(p.src.cols, cut.block), block = cut.block * cut.block,
-                  size = SizeOf(cut.type), pieces = CeilDiv(p.dst.rows, cut.rows);
+                  size = SizeOf(cut.type), ranges = CeilDiv(p.dst.rows, cut.rows);
     const WeightLayout layout = {.type = cut.type,
         .depth = p.src.cols,
         .cols = p.dst.cols,
         .blocks = {cut.block, cut.block, block, depth / cut.block * block},
         .bytes = RoundUp(p.dst.cols, cut.block) * depth * size};
-    const auto* weights = static_cast<const char*>(packed_->Get(p, 0, layout, [](void*) {}));
+    const auto* weights =
+        static_cast<const char*>(packed_->Get(p.w, p.transposed, 0, layout, [](void*) {}));
     const int64_t share = RoundUp(CeilDiv(p.dst.cols, ThreadsHere()), cut.block),
-                  width = pieces == 1 ? std::min(cut.cols, share) : cut.cols;
-    ForPieces(p.dst.rows, cut.unit, pieces, [&](int64_t row, int64_t end) {
+                  width = ranges == 1 ? std::min(cut.cols, share) : cut.cols;
+    ForRanges(p.dst.rows, cut.unit, ranges, [&](int64_t row, int64_t end) {
       ForTiles(p.dst.cols, width, [&](int64_t col, int64_t cols) {
-        const Product t = p.Part(row, end - row, col, cols);
+        const Product t = p.Tile(row, end - row, col, cols);
         queue_.push_back(
             {{end - row, cols, t.src.cols, t.src.stride, t.dst.stride, t.src.data,
                  weights + col * depth * size, t.bias, t.dst.data, t.accumulate, nullptr},
@@ -132,9 +151,9 @@ class KernelEngine : public MatmulEngine {
   void AddF32Gradient(ConstMat dy, ConstMat x, Mat dw) {
     const int64_t across = CeilDiv(dw.cols, kF32GradientCols), threads = ThreadsHere(),
                   tasks = RoundUp(CeilDiv(dw.rows, kF32GradientRows) * across, threads),
-                  pieces = CeilDiv(tasks, across);
+                  ranges = CeilDiv(tasks, across);
     std::vector<F32GradientArgs> tiles;
-    ForPieces(dw.rows, kF32TileRows, pieces, [&](int64_t row, int64_t end) {
+    ForRanges(dw.rows, kF32TileRows, ranges, [&](int64_t row, int64_t end) {
       ForTiles(dw.cols, kF32GradientCols, [&](int64_t col, int64_t cols) {
         tiles.push_back({x.rows, end - row, cols, dy.f32(0) + row, x.f32(0) + col, dy.stride,
             x.stride, static_cast<float*>(dw.data) + row * dw.stride + col, dw.stride, nullptr});
@@ -167,26 +186,6 @@ class KernelEngine : public MatmulEngine {
 
 std::unique_ptr<MatmulEngine> MakeKernelEngine(PackedWeights* packed) {
   return std::make_unique<KernelEngine>(packed);
-}
-
-bool KernelMultiplies(ConstMat src) {
-  const Kernels& kernels = GetKernels();
-  if (src.type == DType::kF32) return kernels.f32_product != nullptr;
-  return kernels.product.bf16 != nullptr && src.cols % kProductBlock == 0 && src.stride % 2 == 0;
-}
-
-bool KernelHasGradient(DType type) {
-  const Kernels& kernels = GetKernels();
-  return type == DType::kF32 ? kernels.f32_gradient != nullptr : kernels.gradient != nullptr;
-}
-
-int64_t KernelGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
-  if (!KernelHasGradient(type)) return 0;
-  const auto [narrow, wide] = std::minmax(out, in);
-  const int64_t threads = Threads();
-  return threads * int64_t{sizeof(float)} *
-         (type == DType::kF32 ? kF32GradientScratch
-                              : GradientFloats(tokens, narrow, CeilDiv(wide, threads)));
 }
 
 }  // namespace cloze

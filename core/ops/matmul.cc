@@ -33,91 +33,55 @@ void Grow(int64_t bytes, LargeMemory& memory) {
   if (bytes > memory.bytes()) memory = LargeMemory(bytes);
 }
 
-Product Product::Part(int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+Product Product::Tile(int64_t row, int64_t rows, int64_t col, int64_t cols) const {
   return {Rows(src, row, rows),
-      {transposed ? Rows(w.w, col, cols) : Columns(w.w, col, cols), w.version}, transposed,
+      {transposed ? Rows(w.w, col, cols) : Columns(w.w, col, cols), w.version, w.int8}, transposed,
       bias == nullptr ? nullptr : bias + col, Columns(Rows(dst, row, rows), col, cols), accumulate};
 }
 
-void PackedWeights::Share(bool share) {
-  if (share != share_) packed_.clear(), memory_ = Arena();
-  share_ = share;
-}
-
-int64_t PackedWeights::bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [key, copies] : packed_) {
-    for (const Copy& copy : copies) bytes += copy.layout.bytes;
-  }
-  return bytes;
-}
-
-const void* PackedWeights::Get(const Product& p, int64_t col, const WeightLayout& layout,
-    absl::FunctionRef<void(void* to)> pack) {
-  const ConstMat& w = p.w.w;
-  const uintptr_t at = share_ ? col : reinterpret_cast<uintptr_t>(w.data);
-  std::vector<Copy>& copies = packed_[{at, p.transposed, layout.type}];
-  auto copy = absl::c_find_if(copies, [&](const Copy& c) { return c.layout == layout; });
-  if (copy == copies.end())
-    copy = copies.insert(copy, {.layout = layout, .to = memory_.NewArray<char>(layout.bytes)});
-  char* const to = copy->to;
-  if (copy->source == w.data && (copy->version == p.w.version || copy->version == Weight::kAlways))
-    return to;
-  copy->source = w.data, copy->version = p.w.version;
-  const PackBlocks& blocks = layout.blocks;
-  if (blocks.depth == 0) return pack(to), to;
-  // Each task reads whole rows of w.
-  const int64_t step = p.transposed ? blocks.cols : blocks.depth,
-                stride = p.transposed ? blocks.cols_stride : blocks.depth_stride;
-  ForTiles(w.rows, step, [&](int64_t row, int64_t rows) {
-    const auto* from = static_cast<const float*>(w.data) + row * w.stride;
-    char* const strip = to + row / step * stride * SizeOf(layout.type);
-    queue_.emplace_back(p.transposed
-                            ? PackArgs{layout.depth, rows, 1, w.stride, blocks, from, strip}
-                            : PackArgs{rows, layout.cols, w.stride, 1, blocks, from, strip},
-        layout.type);
-  });
-  return to;
-}
-
-void PackedWeights::Run() {
-  if (queue_.empty()) return;
-  const Op op("pack weights", [&] {
-    OpCost cost;
-    for (const auto& [args, type] : queue_)
-      cost.bytes += args.depth * args.cols * (4 + SizeOf(type));
-    return cost;
-  });
-  ParallelFor(
-      queue_.size(), [&](int64_t i) { GetKernels().pack[queue_[i].second](queue_[i].first); });
-  queue_.clear();
+int64_t MatmulEngine::PackedBytes(const Product& p) const {
+  return RoundUp(p.w.w.rows, 64) * RoundUp(p.w.w.cols, 64) * SizeOf(p.src.type);
 }
 
 struct Matmul::Rep {
   PackedWeights packed;
+  Int8Engine int8{&packed};
   std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed),
                                 kernels = MakeKernelEngine(&packed);
-  Int8Engine int8{&packed};
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
   int64_t dry_scratch = 0;
   LargeMemory wide;  // of ComputeInF32: two operands
   int64_t dry_wide = 0;
 
+  // Return the engine of a product, or of gradients from activations of `type`; null if the CPU
+  // does not multiply their type, so that they are computed in f32.
+  MatmulEngine* EngineOf(const Product& p) {
+    if (int8.Takes(p)) return &int8;
+    if (ProductType(p.src.type) != p.src.type) return nullptr;
+    return kernels->Takes(p) ? kernels.get() : onednn.get();
+  }
+  MatmulEngine* EngineOfGradient(DType type) {
+    if (ProductType(type) != type) return nullptr;
+    return kernels->TakesGradient(type) ? kernels.get() : onednn.get();
+  }
+
   void AddProduct(const Product& p) {
     const ConstMat& w = p.w.w;
     CLOZE_CHECK(p.src.cols == (p.transposed ? w.cols : w.rows) && p.src.rows == p.dst.rows &&
                 p.dst.cols == (p.transposed ? w.rows : w.cols) && w.type == DType::kF32);
-    if (ProductType(p.src.type) != p.src.type) return ComputeInF32(p);
-    (KernelMultiplies(p.src) ? kernels : onednn)->AddProduct(p);
+    MatmulEngine* const engine = EngineOf(p);
+    if (engine == nullptr) return ComputeInF32(p);
+    engine->AddProduct(p);
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) {
     CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols &&
                 dw.type == DType::kF32 && x.type == dy.type);
     if (x.rows == 0) return;
-    if (ProductType(x.type) != x.type) return ComputeInF32(dy, x, dw);
-    (KernelHasGradient(x.type) ? kernels : onednn)->AddGradient(dy, x, dw);
+    MatmulEngine* const engine = EngineOfGradient(x.type);
+    if (engine == nullptr) return ComputeInF32(dy, x, dw);
+    engine->AddGradient(dy, x, dw);
   }
 
   void Run() {
@@ -141,7 +105,7 @@ struct Matmul::Rep {
   // Computes a product of bf16 operands at once, in f32.
   void ComputeInF32(const Product& p) {
     ForTiles(p.src.rows, kWideRows, [&](int64_t row, int64_t rows) {
-      Product part = p.Part(row, rows, 0, p.dst.cols);
+      Product part = p.Tile(row, rows, 0, p.dst.cols);
       const Mat dst = part.dst;
       const auto [x, y] = NewWide(rows, p.src.cols, dst.cols);
       Convert(part.src, x);
@@ -165,28 +129,26 @@ struct Matmul::Rep {
     });
   }
 
-  // Dry runs count scratch memory and packed weights: one copy for our kernels; two for oneDNN,
-  // which needs a weight whole and, for batches with few rows, in tiles of columns. Sizes are
-  // rounded up to oneDNN's blocks.
-  void CountGradient(ConstMat dy, ConstMat x) {
-    CountWide(dy, x);
-    const DType type = ProductType(x.type);
-    dry_scratch = std::max(dry_scratch, KernelGradientBytes(x.rows, dy.cols, x.cols, type));
-  }
+  // Dry runs count packed weights and scratch memory.
   void CountWide(ConstMat a, ConstMat b) {
-    if (ProductType(a.type) != a.type)
-      dry_wide = std::max(dry_wide, WideBytes(a.rows, a.cols, b.cols));
+    dry_wide = std::max(dry_wide, WideBytes(a.rows, a.cols, b.cols));
   }
-  void CountProduct(const Product& p) {
-    CountWide(p.src, p.dst);
+  void CountGradient(ConstMat dy, ConstMat x) {
+    if (EngineOfGradient(x.type) == nullptr) {
+      CountWide(dy, x);
+      x.type = DType::kF32;
+    }
+    const int64_t bytes = EngineOfGradient(x.type)->GradientBytes(x.rows, dy.cols, x.cols, x.type);
+    dry_scratch = std::max(dry_scratch, bytes);
+  }
+  void CountProduct(Product p) {
+    if (EngineOf(p) == nullptr) {
+      CountWide(p.src, p.dst);
+      p.src.type = DType::kF32;
+    }
     const ConstMat& w = p.w.w;
-    const DType type = ProductType(p.src.type);
-    ConstMat src = p.src;
-    src.type = type;
-    const bool once = KernelMultiplies(src) || p.dst.cols <= kLeastTileCols;
     const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
-    dry_packed[{at, p.transposed, w.rows, w.cols}] =
-        RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(type) * (once ? 1 : 2);
+    dry_packed[{at, p.transposed, w.rows, w.cols}] = EngineOf(p)->PackedBytes(p);
   }
 
   // Runs a product as an op of its own.
@@ -203,28 +165,23 @@ Matmul::Matmul() : rep_(std::make_unique<Rep>()) {}
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
-  rep_->RunProduct("matmul", {x, w, true, bias, y, accumulate});
+  rep_->RunProduct(w.int8 ? "matmul int8" : "matmul", {x, w, true, bias, y, accumulate});
 }
 
-void Matmul::ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y) {
-  CLOZE_CHECK(x.cols == w.w.cols && x.rows == y.rows && y.cols == w.w.rows);
-  const Op op("matmul int8", [&] { return ProductCost(x, w.w, y); });
-  if (!op.dry()) rep_->int8.Multiply({x, w, true, bias, y, false});
-}
-
-void Matmul::ForwardInt8Mlp(
+void Matmul::ForwardMlp(
     ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y) {
   const ConstMat &u = up.w.w, &d = down.w.w;
-  CLOZE_CHECK(x.cols == u.cols && u.rows == d.cols && x.rows == y.rows && y.cols == d.rows);
+  CLOZE_CHECK(x.cols == u.cols && u.rows == d.cols && x.rows == y.rows && y.cols == d.rows &&
+              up.w.int8 && down.w.int8);
   const Op op("mlp int8", [&] {
     return Traffic({x, u, d, y}, 2.0 * x.rows * (u.rows * u.cols + d.rows * d.cols));
   });
   if (!op.dry()) rep_->int8.Mlp(x, up, act, down, y);
 }
 
-void Matmul::PackInt8(ConstMat w, ConstMat values) {
-  CLOZE_CHECK(w.rows == values.rows && w.cols == values.cols);
-  rep_->int8.Pack({w, Weight::kAlways}, values);
+void Matmul::Pin(const Weight& w, ConstMat values) {
+  CLOZE_CHECK(w.int8 && w.w.rows == values.rows && w.w.cols == values.cols);
+  rep_->int8.Pin(w, values);
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
@@ -249,6 +206,8 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
 }
 
 void Matmul::SharePacked(bool share) { rep_->packed.Share(share); }
+
+void Matmul::DropPacked() { rep_->packed.Drop(); }
 
 int64_t Matmul::packed_bytes() const { return rep_->packed.bytes(); }
 

@@ -10,14 +10,14 @@
 
 namespace cloze {
 
-// A weight matrix w [out, in], f32, and the version of its content: a new version makes the packed
-// copies stale.
+// A weight matrix w [out, in], f32. A new version of its content makes the packed copies stale.
 struct Weight {
-  // The version of packed copies that are never stale, see Matmul::PackInt8.
-  static constexpr uint64_t kAlways = ~uint64_t{0};
-
   ConstMat w;
   uint64_t version = 0;
+  // Forward products are computed in int8, for inference: rows of x as u8 with a scale and a zero
+  // point each, rows of w as s8 with a scale each, exact sums. A row's bits do not depend on other
+  // rows. Requires in <= kInt8MaxDepth.
+  bool int8 = false;
 };
 
 // A linear layer: the bias [out] is f32 or null.
@@ -27,12 +27,12 @@ struct WeightAndBias {
 };
 enum class ActivationKind : uint8_t;
 
-// Largest `in` of ForwardInt8: sums of this many products do not overflow.
-inline constexpr int64_t kInt8MostDepth = 65536;
+// Largest `in` of a weight in int8: sums of this many products do not overflow.
+inline constexpr int64_t kInt8MaxDepth = 65536;
 
-// Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
-// both are multiplied in their ProductType. Not thread-safe: one per model. Results have the same
-// bits for any number of threads.
+// Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16; unless
+// the weight is in int8, both are multiplied in their ProductType. Not thread-safe: one per model.
+// Results have the same bits for any number of threads.
 class Matmul {
  public:
   Matmul();
@@ -40,20 +40,16 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // y [n, out] = x [n, in] w^T + bias, bias [out] f32 or null; with `accumulate`, added to y. y may
-  // be f32 if x is bf16.
+  // y [n, out] = x [n, in] w^T + bias, bias [out] f32 or null; with `accumulate`, added to y, not
+  // in int8. y may be f32 if x is bf16.
   void Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate = false);
-  // Forward in int8, for inference: rows of x as u8 with a scale and a zero point each, rows of w
-  // as s8 with a scale each, exact sums. A row's bits do not depend on other rows. Requires in <=
-  // kInt8MostDepth.
-  void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
-  // y [n, out] = down(act(up(x))), each layer as in ForwardInt8, but a few rows at a time, so that
-  // the intermediate values stay in the cache; act is computed before rounding to the type of y.
-  void ForwardInt8Mlp(
+  // y [n, out] = down(act(up(x))) of layers in int8, a few rows at a time, so that the intermediate
+  // values stay in the cache; act is computed before rounding to the type of y.
+  void ForwardMlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
-  // From now on ForwardInt8 uses `values` [out, in] f32 for the weight at w [out, in], whatever its
+  // From now on Forward uses `values` [out, in] f32 for the weight `w` in int8, whatever its
   // version; w itself is not read.
-  void PackInt8(ConstMat w, ConstMat values);
+  void Pin(const Weight& w, ConstMat values);
   // dx [n, in] = dy [n, out] w; with `accumulate`, added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].
@@ -64,6 +60,8 @@ class Matmul {
   // Lets weights of equal shape share one packed copy; faster if each weight is used once per
   // update. Off by default.
   void SharePacked(bool share);
+  // Frees the packed weights.
+  void DropPacked();
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
   // Returns upper bounds of the memory that the passes of the dry runs since the last call need,

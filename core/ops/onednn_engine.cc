@@ -41,6 +41,7 @@ class WithoutSignals {
 // Its fast kernels also require results without gaps between rows; the others are half as fast in
 // bf16 and take 25 ms to generate at first use. So a tile of some columns is computed separately
 // and copied.
+constexpr int64_t kMinTileCols = 128;
 int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.rows >= 1024) return 128;
   if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read often
@@ -48,13 +49,13 @@ int64_t TileRows(ConstMat dst, int64_t depth) {
 }
 int64_t TileCols(ConstMat dst, int64_t depth) {
   if (dst.rows >= 2 * TileRows(dst, depth)) return dst.cols;
-  return dst.cols < 1024 ? kLeastTileCols : 2 * kLeastTileCols;
+  return dst.cols < 1024 ? kMinTileCols : 2 * kMinTileCols;
 }
 
-// Divides [0, n) into the fewest equal pieces of at most `most`. Returns their size, rounded up to
-// a multiple of 64 but at most n.
-int64_t PieceSize(int64_t n, int64_t most) {
-  return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
+// Divides [0, n) into the fewest equal tiles of at most `max`. Returns their size, rounded up to a
+// multiple of 64 but at most n.
+int64_t TileSize(int64_t n, int64_t max) {
+  return std::min(n, CeilDiv(n, CeilDiv(n, max) * 64) * 64);
 }
 
 // Each tile of dw = dy^T x copies its columns of dy and x, so large square tiles are best; but
@@ -62,8 +63,8 @@ int64_t PieceSize(int64_t n, int64_t most) {
 std::pair<int64_t, int64_t> GradientTile(ConstMat dw, int64_t tokens) {
   const int64_t area =
       std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
-  const int64_t cols = PieceSize(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
-  return {PieceSize(dw.rows, std::max<int64_t>(128, area / cols)), cols};
+  const int64_t cols = TileSize(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
+  return {TileSize(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }
 
 // Properties that determine a primitive: kind of product, sizes, strides, types, bias, accumulate.
@@ -114,10 +115,17 @@ class OneDnnEngine : public MatmulEngine {
     dnnl::set_jit_profiling_flags(0);  // otherwise it searches for a profiler's library
   }
 
+  bool Takes(const Product& p) const override { return TakesGradient(p.src.type); }
+  bool TakesGradient(DType type) const override { return type != DType::kS8; }
+  // A weight is packed whole and, for batches with few rows, in tiles of columns.
+  int64_t PackedBytes(const Product& p) const override {
+    return MatmulEngine::PackedBytes(p) * (p.dst.cols <= kMinTileCols ? 1 : 2);
+  }
+
   void AddProduct(const Product& p) override {
     ForTiles(p.dst.cols, TileCols(p.dst, p.src.cols), [&](int64_t col, int64_t cols) {
       ForTiles(p.dst.rows, TileRows(p.dst, p.src.cols),
-          [&](int64_t row, int64_t rows) { AddTile(p.Part(row, rows, col, cols), col); });
+          [&](int64_t row, int64_t rows) { AddTile(p.Tile(row, rows, col, cols), col); });
     });
   }
 
@@ -178,22 +186,22 @@ class OneDnnEngine : public MatmulEngine {
       if (p.bias != nullptr) o.bias = Describe(1, p.dst.cols, DType::kF32, p.dst.cols, 1);
       return o;
     });
-    const void* weights =
-        packed_->Get(p, col, cached.layout, [&](void* to) { AddReorder(p, cached, to); });
+    const void* weights = packed_->Get(
+        w, transposed, col, cached.layout, [&](void* to) { AddReorder(p, cached, to); });
     tiles_.push_back({&cached, src, {.data = weights}, bias, dst, accumulate, separate});
   }
 
-  // Queues the weight for copying to a layout of oneDNN's own, in pieces for all threads.
+  // Queues the weight for copying to a layout of oneDNN's own, in parts for all threads.
   void AddReorder(const Product& p, const Cached& cached, void* to) {
     const memory::desc plain = p.transposed ? DescribeTransposed(p.w.w) : Describe(p.w.w);
     ForTiles(cached.layout.depth, 2048, [&](int64_t k, int64_t depth) {
       // 384 is a multiple of every block width.
       ForTiles(cached.layout.cols, 384, [&](int64_t n, int64_t cols) {
-        const auto piece = [&](const memory::desc& whole, const void* data) {
+        const auto part = [&](const memory::desc& whole, const void* data) {
           return memory(
               whole.submemory_desc({depth, cols}, {k, n}), engine_, const_cast<void*>(data));
         };
-        reorders_.emplace_back(piece(plain, p.w.w.data), piece(cached.operands.weights, to));
+        reorders_.emplace_back(part(plain, p.w.w.data), part(cached.operands.weights, to));
       });
     });
   }
@@ -277,7 +285,7 @@ class OneDnnEngine : public MatmulEngine {
   std::vector<memory::desc> layouts_;  // that WeightLayout::library numbers
   std::vector<Worker> workers_;        // one per thread
   std::vector<Tile> tiles_;
-  std::vector<std::pair<memory, memory>> reorders_;  // pieces of weights: from, to
+  std::vector<std::pair<memory, memory>> reorders_;  // parts of weights: from, to
 };
 
 }  // namespace

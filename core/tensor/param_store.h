@@ -90,6 +90,7 @@ struct Param : ParamKey {
   bool adjacent = false;       // no gap before it
   bool trainable = true;       // has a gradient and optimizer state
   bool operand = false;        // passes read it only in matrix products, in the compute type
+  bool int8 = false;           // passes compute its products in int8, see Weight
   float rate = 1;              // multiplies the learning rate of the run
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
@@ -117,6 +118,7 @@ class ParamStore {
   void SetInnermost(ParamId id, int64_t size) { params_[id].innermost = size; }
   void SetTransposed(ParamId id) { params_[id].transposed = true; }
   void SetOperand(ParamId id) { params_[id].operand = true; }
+  void SetInt8(ParamId id, bool int8) { params_[id].int8 = int8; }
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }

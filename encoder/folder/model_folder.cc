@@ -200,13 +200,12 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
   for (size_t i = 0; i < reads.size(); ++i) {
     const auto& [id, tensor, count] = reads[i];
     const Param& param = store->param(id);
-    const bool int8 =
-        IsInt8Layer(param, config) && !param.adjacent && !IsTransposed(param, *tensor);
+    const bool packs = param.int8 && !param.adjacent && !IsTransposed(param, *tensor);
     if (deferred != nullptr && param.role == Role::kWordEmbeddings && !tied) {
       *words = &reads[i];
-    } else if (deferred != nullptr && deferred->int8 != nullptr && int8) {
+    } else if (deferred != nullptr && packs) {
       ASSIGN_OR_RETURN(
-          const size_t all, ReadLayer(files, *store, reads.subspan(i), deferred->int8));
+          const size_t all, ReadLayer(files, *store, reads.subspan(i), deferred->pack));
       i += all - 1;
     } else {
       const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());

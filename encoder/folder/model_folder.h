@@ -42,9 +42,9 @@ struct DeferredWeights {
   // Receives the word embeddings, whose rows are read on first use, unless the output layer is tied
   // to them.
   LazyRows words;
-  // Called for each layer of IsInt8Layer with the values [rows, cols] of the matrix `id` and of
-  // those adjacent to it. Null: these layers are stored like all others.
-  std::function<void(ParamId id, ConstMat values)> int8;
+  // Called for each layer in int8 (Param::int8) with the values [rows, cols] of the matrix `id` and
+  // of those adjacent to it.
+  std::function<void(ParamId id, ConstMat values)> pack;
 };
 
 // Reads config.json of a folder. Errors of ParseConfig; kNoInput if config.json or the weights are

@@ -56,7 +56,7 @@ AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative)
   shape.causal = pass.batch.causal;
   if (pass.distances != nullptr) shape.relative = &relative;
   if (config_.family->causal) shape.visible = kCausal;
-  shape.int8 = qkv_.InInt8(pass);
+  shape.int8 = qkv_.weight(pass).int8;
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
   return shape;
 }
@@ -117,9 +117,9 @@ void Block::AfterAttention(
     s->cross = cross_->Forward(pass, s->y1, s->mlp);
   }
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
-  const auto up = intermediate_.Int8(pass), down = output_.Int8(pass);
+  const auto up = intermediate_.ForMlp(pass), down = output_.ForMlp(pass);
   if (up.has_value() && down.has_value() && !config_.family->gated) {
-    pass.matmul.ForwardInt8Mlp(s->mlp, *up, config_.activation, *down, z2);
+    pass.matmul.ForwardMlp(s->mlp, *up, config_.activation, *down, z2);
   } else {
     FeedForward(pass, z2, s);
   }

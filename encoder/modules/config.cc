@@ -120,7 +120,7 @@ bool IsInt8Layer(const Param& param, const ModelConfig& config) {
   constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
       Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
   return param.part == Part::kWeight && !param.vector && param.adapter < 0 &&
-         param.cols <= kInt8MostDepth && absl::c_linear_search(kRoles, param.role) &&
+         param.cols <= kInt8MaxDepth && absl::c_linear_search(kRoles, param.role) &&
          absl::c_none_of(config.unquantized,
              [&](const std::string& module) { return param.name == module + ".weight"; });
 }

@@ -117,25 +117,24 @@ bool Linear::requires_grad(const Pass& pass) const {
 }
 
 void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
-  const Weight w = pass.weight(weight_, count_);
-  if (InInt8(pass)) pass.matmul.ForwardInt8(x, w, pass.vector(bias_), y);
-  if (!InInt8(pass)) pass.matmul.Forward(x, w, pass.vector(bias_), y);
+  pass.matmul.Forward(x, weight(pass), pass.vector(bias_), y);
   for (const LoraPart& part : parts_) {
     if (part.adapter == pass.adapter)
       part.lora.Forward(pass, x, Columns(y, part.column, part.cols));
   }
 }
 
-std::optional<WeightAndBias> Linear::Int8(const Pass& pass) const {
+std::optional<WeightAndBias> Linear::ForMlp(const Pass& pass) const {
   const bool lora =
       absl::c_any_of(parts_, [&](const LoraPart& part) { return part.adapter == pass.adapter; });
-  if (lora || !InInt8(pass)) return std::nullopt;
-  return WeightAndBias{pass.weight(weight_, count_), pass.vector(bias_)};
+  const Weight w = weight(pass);
+  if (lora || !w.int8) return std::nullopt;
+  return WeightAndBias{w, pass.vector(bias_)};
 }
 
 void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
   const bool weights = !x.empty() && pass.requires_grad(weight_), data = !dx.empty();
-  const Weight w = pass.weight(weight_, count_);
+  const Weight w = weight(pass);
   if (weights && data)
     pass.matmul.Backward(x, w, dy, pass.weight_grad(weight_, count_), dx, add_dx);
   if (weights && !data) pass.matmul.BackwardWeight(dy, x, pass.weight_grad(weight_, count_));

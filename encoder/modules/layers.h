@@ -70,10 +70,11 @@ class Linear {
 
   // x [n, in], y [n, modules * out].
   void Forward(const Pass& pass, ConstMat x, Mat y) const;
-  // True if the pass computes the layer in int8.
-  bool InInt8(const Pass& pass) const { return pass.int8 != nullptr && (*pass.int8)[weight_]; }
-  // Returns the layer if the pass computes it in int8 and adds no LoRA.
-  std::optional<WeightAndBias> Int8(const Pass& pass) const;
+  // Returns the weight [modules * out, in].
+  Weight weight(const Pass& pass) const { return pass.weight(weight_, count_); }
+  // Returns the layer for Matmul::ForwardMlp; null if the pass does not compute it in int8, or adds
+  // a LoRA.
+  std::optional<WeightAndBias> ForMlp(const Pass& pass) const;
   // Adds the gradients of the weight and of LoRAs, unless they are frozen or x is empty. The caller
   // adds the gradient of the bias, because it computes the column sums of dy anyway. Overwrites dx
   // [n, in], or adds to it with `add_dx`; dx may be empty.

@@ -29,7 +29,6 @@ Pass Pass::Over(const Batch& other) const {
   pass.decoding = decoding;
   pass.states = states;
   pass.recompute = recompute;
-  pass.int8 = int8;
   return pass;
 }
 

@@ -84,7 +84,6 @@ struct Pass {
   // Unless null, called in the backward pass when the gradients of `layer` and all later ones are
   // complete. Never called if blocks are shared.
   const absl::FunctionRef<void(int layer)>* complete = nullptr;
-  const std::vector<bool>* int8 = nullptr;  // [parameters] weights to multiply in int8; null: none
 
   ParamId in_use(ParamId id) const {
     return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id
@@ -100,7 +99,8 @@ struct Pass {
   // Returns `count` adjacent weights [out, in], the first of which is `id`, as one matrix.
   Weight weight(ParamId id, int count = 1) const {
     ConstMat w = value(id);
-    return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version(in_use(id))};
+    return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version(in_use(id)),
+        params.param(id).int8};
   }
   Mat weight_grad(ParamId id, int count = 1) const {
     Mat w = params.grad(id);

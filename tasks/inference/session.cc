@@ -48,8 +48,8 @@ bool HasSoundRows(const Example& e) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Open(
-    const std::string& folder, DType compute, std::vector<NamedAdapter> adapters, Int8 int8) {
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute,
+    std::vector<NamedAdapter> adapters, std::optional<bool> int8) {
   if (!IsDirectory(folder))
     return Error(Exit::kNoInput, QuotePath(folder), ": no such model folder");
   auto session = std::unique_ptr<Session>(new Session());
@@ -60,17 +60,17 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
   if (adapters.size() == 1 && adapters[0].name.empty()) {
     session->folder_ = adapters[0].folder;
     ASSIGN_OR_RETURN(session->model_, LoadModel(base, adapters[0].folder));
+    if (int8.value_or(session->model_->config().int8)) session->UseInt8();
   } else {
     RETURN_IF_ERROR(session->LoadWithAdapters(base, std::move(adapters), int8));
   }
-  if (Uses(int8, session->model_->config())) session->UseInt8();
   RETURN_IF_ERROR(session->LoadTokenizer(base));
   return session;
 }
 
 // The base with all adapters beside it.
 absl::Status Session::LoadWithAdapters(
-    const std::string& base, std::vector<NamedAdapter> named, Int8 int8) {
+    const std::string& base, std::vector<NamedAdapter> named, std::optional<bool> int8) {
   for (size_t i = 0; i < named.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (named[i].name != named[j].name) continue;
@@ -93,11 +93,11 @@ absl::Status Session::LoadWithAdapters(
   }
   adapters_ = std::move(named);
   model_ = std::make_unique<Model>(config, adapters);
-  return LoadBase(base, adapters, int8);
+  if (int8.value_or(model_->config().int8)) UseInt8();
+  return LoadBase(base, adapters);
 }
 
-absl::Status Session::LoadBase(
-    const std::string& base, const std::vector<Adapter>& adapters, Int8 int8) {
+absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapter>& adapters) {
   std::vector<std::string> fresh, except;
   if (!base_usable_) {
     for (const Param& param : adapters[0].whole()) {
@@ -105,9 +105,8 @@ absl::Status Session::LoadBase(
     }
   }
   const ModelConfig& config = model_->config();
-  const ReadFor use = !adapters.empty()    ? ReadFor::kAll  // they check all weights of their base
-                      : Uses(int8, config) ? ReadFor::kInt8Passes
-                                           : ReadFor::kPasses;
+  // Adapters check all weights of their base.
+  const ReadFor use = adapters.empty() ? ReadFor::kPasses : ReadFor::kAll;
   RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, use));
   if (adapters.empty() && !fresh.empty()) {
     return Error(Exit::kMismatch, QuotePath(base), ": the weights lack ", fresh.front(),

@@ -3,6 +3,7 @@
 #define CLOZE_TASKS_INFERENCE_SESSION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,6 @@ namespace cloze {
 
 // Query::adapter: the adapter without a name or, if there is none, the base.
 inline constexpr int kDefaultAdapter = -2;
-
-// When a session computes in int8.
-enum class Int8 { kNever, kIfQuantized, kAlways };
-// True if a session of this model computes in int8.
-inline bool Uses(Int8 int8, const ModelConfig& config) {
-  return int8 == Int8::kAlways || (int8 == Int8::kIfQuantized && config.int8);
-}
 
 // A sequence; `rows` are the tokens whose logits are wanted, `adapter` comes from
 // Session::AdapterNamed.
@@ -47,9 +41,10 @@ class Session {
  public:
   // Opens a model folder, or an adapter folder with its base, and `adapters` beside it. kNoInput,
   // kData and kMismatch for a folder that is missing, broken or lacks the head that it claims, and
-  // for adapters that do not fit. If `int8` says so, computes products in int8, see UseInt8.
+  // for adapters that do not fit. With `int8`, or without a value if the folder is quantized,
+  // computes products in int8, see UseInt8.
   static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute,
-      std::vector<NamedAdapter> adapters = {}, Int8 int8 = Int8::kNever);
+      std::vector<NamedAdapter> adapters = {}, std::optional<bool> int8 = false);
 
   // Returns the tokenizer; an error for a folder without one, which takes only token ids.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
@@ -104,8 +99,8 @@ class Session {
   Session() = default;
   int Resolve(int adapter) const { return adapter == kDefaultAdapter ? default_ : adapter; }
   absl::Status LoadWithAdapters(
-      const std::string& base, std::vector<NamedAdapter> named, Int8 int8);
-  absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters, Int8 int8);
+      const std::string& base, std::vector<NamedAdapter> named, std::optional<bool> int8);
+  absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;
   // Calls f(members, pass) for each batch of queries. `members` are the indices of its queries,

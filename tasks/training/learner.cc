@@ -68,10 +68,9 @@ std::vector<int64_t> AssignMicroBatches(absl::Span<const Batch> micro, size_t ra
 Learner::Learner(
     const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need, Ranks* ranks)
     : spec_(spec), setup_(setup), compute_(compute), ranks_(*ranks), work_(ranks->size()),
-      shares_packed_(need.one_pass), model_(setup.config, true, spec.trainable()),
-      sum_(&model_.params()) {
+      model_(setup.config, true, spec.trainable()), sum_(&model_.params()) {
   model_.arena().Reserve(need.arena);
-  model_.matmul().SharePacked(shares_packed_);
+  model_.matmul().SharePacked(need.one_pass);
 }
 
 absl::Status Learner::Initialize(std::vector<std::string>* notes) {
@@ -235,10 +234,10 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
   // held at a time.
   if (compute != compute_) {
     GatherWeights();
-    DropPacked();
+    model_.matmul().DropPacked();
   }
   const absl::Cleanup drop = [&] {
-    if (compute != compute_) DropPacked();
+    if (compute != compute_) model_.matmul().DropPacked();
   };
   ASSIGN_OR_RETURN(
       MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
@@ -273,11 +272,6 @@ absl::Status Learner::WriteModel(
   }
   RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
   return WriteSamples(model_, compute_, folder);
-}
-
-void Learner::DropPacked() {
-  model_.matmul().SharePacked(!shares_packed_);  // a change frees them
-  model_.matmul().SharePacked(shares_packed_);
 }
 
 void Learner::SwapWeights(std::vector<float>* weights) {

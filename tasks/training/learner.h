@@ -102,16 +102,13 @@ class Learner {
 
  private:
   void SwapWeights(std::vector<float>* weights);
-  // Frees the packed weights; products pack them again.
-  void DropPacked();
 
   const TaskSpec& spec_;
   const Setup& setup_;
   const DType compute_;
   Ranks& ranks_;
   std::vector<RankWork> work_;
-  const bool shares_packed_;  // see Matmul
-  mutable Model model_;       // samples are computed with it
+  mutable Model model_;  // samples are computed with it
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<OuterOptimizer> outer_;  // null: the ranks take each step together

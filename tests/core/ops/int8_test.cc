@@ -138,7 +138,7 @@ TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
     for (const int64_t rows : {most, int64_t{71}, int64_t{5}, int64_t{1}}) {
       Workspace s(GetParam());
       const Mat y = s.New(rows, out);
-      s.matmul.ForwardInt8(Rows(s.Put(x), 0, rows), {s.Put(w, DType::kF32), 1}, bias.v.data(), y);
+      s.matmul.Forward(Rows(s.Put(x), 0, rows), {s.Put(w, DType::kF32), 1, true}, bias.v.data(), y);
       const Table<float> result = Workspace::Get(y);
       if (first.v.empty()) first = result;
       for (size_t i = 0; i < result.v.size(); ++i)
@@ -160,14 +160,14 @@ TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
       SCOPED_TRACE(absl::StrCat(static_cast<int>(kind), ", ", threads, ", ", rows));
       SetThreads(threads);
       Workspace s(GetParam());
-      const Weight up = {s.Put(RandomTable(inner, hidden, 5), DType::kF32), 1},
-                   down = {s.Put(RandomTable(hidden, inner, 6), DType::kF32), 1};
+      const Weight up = {s.Put(RandomTable(inner, hidden, 5), DType::kF32), 1, true},
+                   down = {s.Put(RandomTable(hidden, inner, 6), DType::kF32), 1, true};
       const Mat x = s.Put(RandomTable(rows, hidden, 1)), u = s.New(rows, inner),
                 act = s.New(rows, inner), y = s.New(rows, hidden), z = s.New(rows, hidden);
-      s.matmul.ForwardInt8(x, up, up_bias.v.data(), u);
+      s.matmul.Forward(x, up, up_bias.v.data(), u);
       ActivationForward(kind, u, act);
-      s.matmul.ForwardInt8(act, down, down_bias.v.data(), y);
-      s.matmul.ForwardInt8Mlp(x, {up, up_bias.v.data()}, kind, {down, down_bias.v.data()}, z);
+      s.matmul.Forward(act, down, down_bias.v.data(), y);
+      s.matmul.ForwardMlp(x, {up, up_bias.v.data()}, kind, {down, down_bias.v.data()}, z);
       const Table<float> result = Workspace::Get(z), parts = Workspace::Get(y);
       if (kind == ActivationKind::kRelu) {
         EXPECT_EQ(result.v, parts.v);
@@ -181,14 +181,14 @@ TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
   SetThreads(1);
 }
 
-TEST_P(Int8Matmul, UsesThePackedValuesWhateverTheVersion) {
+TEST_P(Int8Matmul, UsesThePinnedValuesWhateverTheVersion) {
   Workspace s(GetParam());
   const Mat x = s.Put(RandomTable(5, 70, 1)), w = s.Put(RandomTable(40, 70, 2), DType::kF32),
             zero = s.Put(Table<float>(40, 70), DType::kF32), y = s.New(5, 40), z = s.New(5, 40);
-  s.matmul.PackInt8(zero, w);
-  s.matmul.ForwardInt8(x, {w, 1}, nullptr, y);
+  s.matmul.Pin({zero, 0, true}, w);
+  s.matmul.Forward(x, {w, 1, true}, nullptr, y);
   for (const uint64_t version : {1, 2}) {
-    s.matmul.ForwardInt8(x, {zero, version}, nullptr, z);
+    s.matmul.Forward(x, {zero, version, true}, nullptr, z);
     EXPECT_EQ(Workspace::Get(z).v, Workspace::Get(y).v);
   }
 }
@@ -197,7 +197,7 @@ TEST_P(Int8Matmul, IsNearTheProductOfTheValues) {
   Workspace s(GetParam());
   const Table<float> x = RandomTable(50, 256, 1), w = RandomTable(64, 256, 2);
   const Mat y = s.New(50, 64);
-  s.matmul.ForwardInt8(s.Put(x), {s.Put(w, DType::kF32), 1}, nullptr, y);
+  s.matmul.Forward(s.Put(x), {s.Put(w, DType::kF32), 1, true}, nullptr, y);
   const Table<double> expected = Linear(Widen<double>(x), Widen<double>(w));
   EXPECT_LT(RelativeError(Workspace::Get(y), expected), 0.015);
 }

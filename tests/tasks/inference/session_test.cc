@@ -85,7 +85,7 @@ TEST_F(SessionTest, PacksInt8LayersOfAllFamiliesWithTheSameBits) {
            "modernbert_masked_lm", "nomic_bert_masked_lm", "albert_masked_lm", "mpnet_masked_lm",
            "deberta_v3_masked_lm", "deberta_v2_conv", "electra_discriminator", "gpt2_causal_lm"}) {
     const std::string folder = absl::StrCat(CLOZE_SOURCE_DIR "/tests/golden/", name);
-    auto packed = Session::Open(folder, DType::kF32, {}, Int8::kAlways),
+    auto packed = Session::Open(folder, DType::kF32, {}, true),
          lazy = Session::Open(folder, DType::kF32), f32 = Session::Open(folder, DType::kF32);
     ASSERT_TRUE(packed.ok() && lazy.ok() && f32.ok()) << packed.status();
     (*lazy)->UseInt8();
