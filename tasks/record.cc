@@ -27,8 +27,7 @@ bool StartsWord(const Tokenizer& tokenizer, absl::string_view text, Span before,
   const bool follows = before.begin < before.end && before.end <= token.begin;
   if (!follows || token.begin == token.end) return false;
   const char32_t c = CodePointAt(text, token.begin).value;
-  int64_t last = before.end - 1;
-  while (last > before.begin && (text[last] & 0xC0) == 0x80) --last;
+  const size_t last = std::max<size_t>(before.begin, Utf8Floor(text, before.end - 1));
   const char32_t d = CodePointAt(text, last).value;
   return IsUnspaced(c) || IsUnspaced(d) || IsPunctuation(c) || IsPunctuation(d);
 }

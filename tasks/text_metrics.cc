@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "core/base/text.h"
 #include "tasks/probabilities.h"
 #include "tasks/scores.h"
 
@@ -126,11 +127,8 @@ class TextMetrics : public TextEvaluation {
       decision_.ToProbabilities(&text.logits);
       const bool known = text.label < static_cast<int64_t>(labels_.size());
       std::string words = tokenizer_ == nullptr ? "" : tokenizer_->Decode(text.ids);
-      if (words.size() > kErrorBytes) {
-        size_t end = kErrorBytes;
-        while (end > 0 && (words[end] & 0xC0) == 0x80) --end;
-        words = words.substr(0, end) + "...";
-      }
+      if (words.size() > kErrorBytes)
+        words = words.substr(0, Utf8Floor(words, kErrorBytes)) + "...";
       rows.push_back({{"example", text.number},
           {"label", known ? OrderedJson(labels_[text.label]) : OrderedJson()},
           {"predicted", labels_[best]}, {"score", Decimal(text.logits[best])}, {"text", words}});

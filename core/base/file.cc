@@ -234,11 +234,9 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
       return Take(line, newline + 1 - begin_, cr ? "\r\n" : "\n");
     }
     if (size > max_line_) {
-      size_t cut = max_line_;  // not inside a UTF-8 sequence
-      for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back)
-        --cut;
       continued_ = true;
-      return Take(line, cut, "");
+      const size_t cut = Utf8Floor(absl::string_view(buffer_).substr(begin_), max_line_);
+      return Take(line, std::max<size_t>(cut, 1), "");
     }
     if (end_) return Take(line, size, size > 0 && buffer_.back() == '\r' ? "\r" : "");
     searched = size;

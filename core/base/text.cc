@@ -66,6 +66,12 @@ void AppendUtf8(char32_t c, std::string* out) {
     out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
 }
 
+size_t Utf8Floor(absl::string_view text, size_t at) {
+  const size_t min = at > 3 ? at - 3 : 0;
+  while (at > min && at < text.size() && (text[at] & 0xC0) == 0x80) --at;
+  return at;
+}
+
 int64_t CountCodePoints(absl::string_view text) {
   int64_t count = 0;
   for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).size) ++count;

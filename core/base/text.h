@@ -40,6 +40,10 @@ inline CodePoint CodePointAt(absl::string_view text, size_t at) {
 // Appends the UTF-8 form of a code point up to U+10FFFF.
 void AppendUtf8(char32_t code_point, std::string* out);
 
+// Returns `at` or, if text[at] continues a UTF-8 sequence, where that begins, at most 3 bytes
+// before.
+size_t Utf8Floor(absl::string_view text, size_t at);
+
 // Returns the number of code points; each maximal invalid sequence counts as one.
 int64_t CountCodePoints(absl::string_view text);
 

@@ -201,9 +201,7 @@ Charset EncodingOf(absl::string_view bytes, Charset otherwise) {
 }  // namespace
 
 FileForm FormOf(absl::string_view beginning, const FormHints& hints) {
-  size_t size = std::min(beginning.size(), kFormBytes);
-  while (size > 0 && size < beginning.size() && (beginning[size] & 0xC0) == 0x80) --size;
-  beginning = beginning.substr(0, size);
+  beginning = beginning.substr(0, Utf8Floor(beginning, std::min(beginning.size(), kFormBytes)));
   FileForm form = hints.form;
   form.encoding = EncodingOf(beginning, form.encoding);
   std::string text;

@@ -1,5 +1,6 @@
 // TEXT files: documents in pieces of bounded size.
 
+#include "core/base/text.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
@@ -73,9 +74,7 @@ size_t PieceLength(absl::string_view text) {
   // A blank belongs to the next word.
   const size_t blank = text.substr(0, kPieceBytes + 1).find_last_of(" \t\r\n");
   if (blank != absl::string_view::npos && blank > 0) return blank;
-  size_t cut = kPieceBytes;
-  while (cut > kPieceBytes - 3 && (text[cut] & 0xC0) == 0x80) --cut;
-  return cut;
+  return Utf8Floor(text, kPieceBytes);
 }
 
 extern const Format kTextFormat = {DataSpec::TEXT, ".txt", Format::kTexts,

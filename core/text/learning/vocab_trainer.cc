@@ -213,8 +213,7 @@ class WordCounter {
         absl::string_view word = line.substr(begin, end - begin);
         // Unigram cuts words at white space only, and whole texts may have none.
         while (recipe_.data.kind == SubwordKind::kUnigram && word.size() > kMaxRawWord) {
-          size_t part = kMaxRawWord;
-          while (part > kMaxRawWord - 4 && (word[part] & 0xC0) == 0x80) --part;
+          const size_t part = Utf8Floor(word, kMaxRawWord);
           counts->Add(word.substr(0, part), 1);
           word.remove_prefix(part);
         }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
@@ -33,9 +34,8 @@ int64_t SpacesAfter(absl::string_view text, int64_t at) {
 
 // True if there is a character of a word before or at text[at].
 bool WordBefore(absl::string_view text, size_t at) {
-  size_t begin = at;
-  while (begin > 0 && at - begin < 4 && (begin == at || (text[begin] & 0xC0) == 0x80)) --begin;
-  return begin < at && IsWord(CodePointAt(text.substr(0, at), begin).value);
+  if (at == 0) return false;
+  return IsWord(CodePointAt(text.substr(0, at), Utf8Floor(text, at - 1)).value);
 }
 bool WordAt(absl::string_view text, size_t at) {
   return at < text.size() && IsWord(CodePointAt(text, at).value);

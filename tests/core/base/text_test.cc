@@ -70,6 +70,13 @@ TEST(CountInvalidUtf8, CountsBytes) {
       2);
 }
 
+TEST(Utf8Floor, GoesBackToTheStartOfASequence) {
+  const std::string text = "a\u00e9\U0001F600";  // 1, 2 and 4 bytes
+  const std::vector<size_t> floors = {0, 1, 1, 3, 3, 3, 3, 7};
+  for (size_t at = 0; at < floors.size(); ++at) EXPECT_EQ(Utf8Floor(text, at), floors[at]) << at;
+  EXPECT_EQ(Utf8Floor("\x80\x80\x80\x80\x80", 4), 1);  // at most 3 bytes
+}
+
 TEST(FormatDuration, ReadsWell) {
   EXPECT_EQ(FormatDuration(0.4), "0s");
   EXPECT_EQ(FormatDuration(59.6), "1m00s");
