@@ -132,11 +132,7 @@ absl::Status Export(ExportOptions options) {
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
-  if (config.family->causal) {
-    return Error(Exit::kMismatch, QuotePath(options.model), ": is ",
-        config.source.empty() ? "a decoder" : "an encoder-decoder",
-        ": expected an encoder (`cloze generate` runs it)");
-  }
+  RETURN_IF_ERROR(CheckExportable(config, options.model));
   ModelConfig plain = config;  // ONNX files hold f32
   plain.int8 = false;
   if (PoolOf(options) != OnnxPool::kNone && config.head != HeadKind::kNone)
@@ -147,9 +143,9 @@ absl::Status Export(ExportOptions options) {
   }
   if (vectors.has_value() && config.head == HeadKind::kNone)
     options.pool = vectors->pool, options.normalize = vectors->normalize;
-  OnnxGraph graph = ExportOnnx(*model, PoolOf(options), options.normalize, options.int8);
-  RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
-                                        : graph.Write(folder.path(), options.opset));
+  RETURN_IF_ERROR(ExportOnnx(*model,
+      {PoolOf(options), options.normalize, options.opset, options.external_data, options.int8},
+      folder.path()));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
   RETURN_IF_ERROR(
       CopyTokenizer({options.model}, folder.path(), config.vocab, LongestText(config, vectors)));

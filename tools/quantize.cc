@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "core/manifest/manifest.h"
+#include "core/ops/stored_matrix.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"

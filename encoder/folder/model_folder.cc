@@ -1,6 +1,5 @@
 #include "encoder/folder/model_folder.h"
 
-#include <cmath>
 #include <list>
 #include <map>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/manifest/manifest.h"
+#include "core/ops/stored_matrix.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 
@@ -127,14 +127,6 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
                               ": expected equal values, or tie_word_embeddings false")});
 }
 
-// Returns m^T [cols, rows] of m [rows, cols].
-std::vector<float> Transposed(const float* m, int64_t rows, int64_t cols) {
-  std::vector<float> t(rows * cols);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) t[c * rows + r] = m[r * cols + c];
-  return t;
-}
-
 // A tensor to read into parameter `id` and the `count` - 1 after it, which are adjacent.
 struct Read {
   ParamId id;
@@ -222,19 +214,6 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
 
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
   return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
-}
-
-Int8Matrix QuantizeMatrix(ConstMat m) {
-  Int8Matrix to = {std::vector<int8_t>(m.rows * m.cols), std::vector<float>(m.rows)};
-  for (int64_t r = 0; r < m.rows; ++r) {
-    const float* from = m.f32(r);
-    float most = 0;
-    for (int64_t c = 0; c < m.cols; ++c) most = std::max(most, std::fabs(from[c]));
-    to.scale[r] = most / 127;
-    for (int64_t c = 0; most > 1e-35f && c < m.cols; ++c)
-      to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
-  }
-  return to;
 }
 
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,

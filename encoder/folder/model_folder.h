@@ -22,13 +22,6 @@ absl::StatusOr<Json> ReadJson(const std::string& path);
 // Returns true if a quantized folder stores the parameter as int8, always as [rows, cols]. A pass
 // reads few rows of an embedding table, so storing the table as int8 saves disk space but no time.
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config);
-// A matrix [rows, cols] whose row r is scale[r] q[r].
-struct Int8Matrix {
-  std::vector<int8_t> q;
-  std::vector<float> scale;
-};
-// Rounds to int8, ties to even; the largest value of a row becomes 127 or -127.
-Int8Matrix QuantizeMatrix(ConstMat m);
 
 // Differences between a folder and a model.
 struct LoadReport {

@@ -1,8 +1,12 @@
 #include "encoder/modules/block.h"
 
+#include <array>
+#include <limits>
+
 #include "core/ops/decode.h"
 #include "core/ops/rotary.h"
 #include "core/ops/rows.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 
@@ -220,6 +224,73 @@ void Block::Backward(
   }
   if (!beside.empty()) Axpby(1, beside, 1, d_in.y);
   pass.arena.Rewind(mark);
+}
+
+Value Block::Mask(const GraphPass& pass) const {
+  if (!config_.is_local(index_)) return pass.mask;
+  OnnxGraph& graph = pass.graph;
+  return graph.Once("local_mask", [&] {
+    const Value distance = graph.Add("Abs", {AddDistances(graph, pass.positions)}),
+                far = graph.Add("Greater", {distance, graph.Integer(config_.window / 2)}),
+                lowest = graph.Float(std::numeric_limits<float>::lowest()),
+                window = graph.Add("Where", {far, lowest, graph.Float(0)});
+    return graph.Add("Min", {pass.mask, window});
+  });
+}
+
+Value Block::Attention(const GraphPass& pass, const Value& x) const {
+  OnnxGraph& graph = pass.graph;
+  const int64_t hidden = config_.hidden, heads = config_.heads, dim = hidden / heads;
+  std::array<Value, 3> parts;  // queries, keys, values
+  const Value fused = qkv_.modules() == 1 ? qkv_.Export(pass, x) : "";
+  for (int i = 0; i < 3; ++i) {
+    parts[i] = fused.empty() ? qkv_.Export(pass, x, i)
+                             : graph.Add("Slice",
+                                   {fused, graph.Integers({i * hidden}),
+                                       graph.Integers({(i + 1) * hidden}), graph.Integers({2})});
+  }
+  const auto split = [&](const Value& part, const std::vector<int64_t>& order) {
+    return graph.Transpose(graph.Reshape(part, {0, 0, heads, dim}), order);
+  };
+  const std::vector<int64_t> rows = {0, 2, 1, 3}, columns = {0, 2, 3, 1};
+  Value q = split(parts[0], rows), k = split(parts[1], rotary() ? rows : columns),
+        v = split(parts[2], rows);
+  if (rotary()) {
+    const float base = config_.rotary_base[config_.is_local(index_)];
+    const auto rotate = [&](const Value& part) {
+      return AddRotation(graph, part, pass.positions, config_.max_positions, dim, base);
+    };
+    q = rotate(q), k = graph.Transpose(rotate(k), {0, 1, 3, 2});
+  }
+  const Value scores = graph.Add("Add", {distances_.Export(pass, qkv_, q, k), Mask(pass)}),
+              probs = graph.Add("Softmax", {scores}, {{"axis", int64_t{-1}}}),
+              context = graph.Transpose(graph.Add("MatMul", {probs, v}), rows);
+  return attention_output_.Export(pass, graph.Reshape(context, {0, 0, hidden}));
+}
+
+Value Block::FeedForward(const GraphPass& pass, const Value& x) const {
+  OnnxGraph& graph = pass.graph;
+  const int last = intermediate_.modules() - 1;
+  Value u = intermediate_.Export(pass, x, last);
+  if (!config_.family->gated) {
+    u = AddActivation(graph, config_.activation, u);
+  } else {
+    auto [gate, value] = last > 0 ? std::pair(intermediate_.Export(pass, x), u)
+                                  : graph.Halve(u, config_.intermediate, u + "_gate", u + "_value");
+    u = graph.Add("Mul", {AddActivation(graph, config_.activation, gate), value});
+  }
+  return output_.Export(pass, u);
+}
+
+BlockValues Block::Export(const GraphPass& pass, const BlockValues& in) const {
+  CLOZE_CHECK(!cross_.has_value());
+  OnnxGraph& graph = pass.graph;
+  const Value z1 = graph.Add("Add", {Attention(pass, in.y), in.residual}),
+              y1 = norm_a_.Export(pass, z1),
+              z2 = graph.Add("Add", {FeedForward(pass, y1), pre_ ? z1 : y1}),
+              y2 = norm_b_.Export(pass, z2),
+              y = convolution_.has_value() ? convolution_->Export(pass, in.y, y2) : y2;
+  return {y, pre_ ? z2 : y};
 }
 
 }  // namespace cloze

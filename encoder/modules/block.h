@@ -20,6 +20,11 @@ struct BlockState {
   Mat y, residual;  // [rows, hidden]
 };
 
+// The same in an export.
+struct BlockValues {
+  Value y, residual;  // [B, S, hidden]
+};
+
 // Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z +
 // attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where norm_b is the norm before the
 // next block or after the last (Bishop & Bishop, section 12.1.7).
@@ -59,6 +64,8 @@ class Block {
   // and stops at the lowest trainable one.
   void Backward(
       const Pass& pass, const Saved& saved, const BlockState& d, const BlockState& d_in) const;
+  // Returns `out` of Forward. Requires an encoder.
+  BlockValues Export(const GraphPass& pass, const BlockValues& in) const;
 
  private:
   bool attention_requires_grad(const Pass& pass) const {
@@ -83,6 +90,10 @@ class Block {
   void AfterAttention(
       const Pass& pass, ConstMat residual, const BlockState& out, Saved* saved) const;
   void AttentionBackward(const Pass& pass, const Saved& saved, ConstMat dcontext, Mat dx) const;
+  // Return nodes: attention and the MLP of x [B, S, hidden], and the mask [B, 1, 1 or S, S].
+  Value Attention(const GraphPass& pass, const Value& x) const;
+  Value FeedForward(const GraphPass& pass, const Value& x) const;
+  Value Mask(const GraphPass& pass) const;
 
   ModelConfig config_;
   int index_;

@@ -2,6 +2,7 @@
 
 #include "core/ops/rows.h"
 #include "core/ops/unfold.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 
@@ -51,6 +52,18 @@ void Convolution::Backward(const Pass& pass, const Saved& s, Mat d, Mat dx) cons
     UnfoldRowsBackward(columns, pass.batch.cu_seqlens, size_, dx);
   }
   pass.arena.Rewind(mark);
+}
+
+Value Convolution::Export(const GraphPass& pass, const Value& x, const Value& residual) const {
+  OnnxGraph& graph = pass.graph;
+  const int64_t hidden = layer_.out();
+  const Value tokens = graph.Add("Unsqueeze", {pass.tokens, graph.Integers({2})}),
+              weight = graph.Reshape(layer_.weight(pass), {hidden, hidden, size_}),
+              rows = graph.Transpose(graph.Add("Mul", {x, tokens}), {0, 2, 1}),
+              columns = graph.Add("Conv", {rows, weight, layer_.bias(pass)},
+                  {{"pads", std::vector<int64_t>{size_ / 2, size_ / 2}}}),
+              act = AddActivation(graph, activation_, graph.Transpose(columns, {0, 2, 1}));
+  return norm_.Export(pass, graph.Add("Add", {residual, act}));
 }
 
 }  // namespace cloze

@@ -26,6 +26,8 @@ class Convolution {
   Saved Forward(const Pass& pass, ConstMat x, Mat residual, Mat y) const;
   // d: gradient of y, replaced by that of the residual. Overwrites dx, which may be empty.
   void Backward(const Pass& pass, const Saved& saved, Mat d, Mat dx) const;
+  // x, residual [B, S, hidden]. Returns y.
+  Value Export(const GraphPass& pass, const Value& x, const Value& residual) const;
 
  private:
   DropoutSite Site(const Pass& pass) const;

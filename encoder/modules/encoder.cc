@@ -6,6 +6,7 @@
 #include "core/ops/embedding.h"
 #include "core/ops/rotary.h"
 #include "core/ops/rows.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 namespace {
@@ -322,6 +323,51 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
     if (b.ids[r] == config_.pad_id) ZeroRowsFrom(Rows(dz, r, 1), 0);
   if (after_pad) to_positions();
   EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
+}
+
+Value Encoder::PositionRows(const GraphPass& pass) const {
+  OnnxGraph& graph = pass.graph;
+  if (!config_.family->positions_after_pad)
+    return graph.Add("Add", {pass.positions, graph.Integer(config_.position_offset)});
+  const Value pad = graph.Integer(config_.pad_id),
+              token = graph.Add("Not", {graph.Add("Equal", {pass.ids, pad})}),
+              one = graph.Add("Cast", {token}, {{"to", int64_t{7}}}),  // int64
+      count = graph.Add("CumSum", {one, graph.Integer(1)});
+  return graph.Add("Add", {graph.Add("Mul", {count, one}), pad});
+}
+
+Value Encoder::TypeRows(const GraphPass& pass) const {
+  if (config_.token_types > 1) return pass.types;
+  return pass.graph.Add("Mul", {pass.ids, pass.graph.Integer(0)});
+}
+
+BlockValues Encoder::Embed(const GraphPass& pass) const {
+  OnnxGraph& graph = pass.graph;
+  const int64_t size = config_.embedding_size();
+  const auto gather = [&](ParamId table, const Value& rows) {
+    return graph.Add("Gather", {pass.value(table), rows});
+  };
+  Value x = gather(words_, pass.ids);
+  if (types_ >= 0) x = graph.Add("Add", {x, gather(types_, TypeRows(pass))});
+  if (positions_ >= 0) {
+    const Value positions = gather(positions_, PositionRows(pass));
+    if (!config_.family->positions_after_pad)
+      graph.DeclareShape(positions, {kSequenceLength, size});
+    x = graph.Add("Add", {x, positions});
+  }
+  x = embedding_norm_.Export(pass, x, "embeddings");
+  graph.DeclareShape(x, {kBatchSize, kSequenceLength, size});
+  if (config_.projects_embeddings()) x = projection_.Export(pass, x);
+  return {first_norm_.empty() ? x : first_norm_.Export(pass, x), x};
+}
+
+Value Encoder::Export(const GraphPass& pass) const {
+  GraphPass with = pass;
+  if (!relative_.empty()) with.relative = &relative_;
+  BlockValues state = Embed(with);
+  for (const Block& block : blocks_) state = block.Export(with, state);
+  if (!TypeOf(config_.head).per_text) return state.y;
+  return mean_ ? AddMean(pass.graph, state.y, pass.tokens) : AddFirst(pass.graph, state.y);
 }
 
 }  // namespace cloze

@@ -50,6 +50,9 @@ class Encoder {
   void Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs = {}) const;
   // Adds to the gradients of all trainable parameters. Overwrites dy [padded targets, hidden].
   void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
+  // Returns the last hidden states [B, S, hidden] or, for a head with one row per text, what it
+  // reads [B, hidden].
+  Value Export(const GraphPass& pass) const;
 
   // The encoder of a decoder, or null.
   const Encoder* source() const { return source_.empty() ? nullptr : source_.data(); }
@@ -84,6 +87,10 @@ class Encoder {
   // most one type (RoBERTa) uses row 0.
   std::vector<int32_t> PositionRows(const Pass& pass) const;
   std::vector<int32_t> TypeRows(const Pass& pass) const;
+  // The same as values: [S] or, with positions_after_pad, [B, S]; and [B, S].
+  Value PositionRows(const GraphPass& pass) const;
+  Value TypeRows(const GraphPass& pass) const;
+  BlockValues Embed(const GraphPass& pass) const;
 
   ModelConfig config_;
   bool pre_, mean_;  // mean_: the output is the mean of each target's sequence

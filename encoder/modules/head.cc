@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/rows.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 namespace {
@@ -201,6 +202,19 @@ LossSum Head::Loss(
   if (scale != 0 && count > 0) TransformBackward(narrowed, t, dh, dhidden);
   pass.arena.Rewind(mark);
   return sum;
+}
+
+Value Head::Export(const GraphPass& pass, const Value& hidden, const Value& name) const {
+  OnnxGraph& graph = pass.graph;
+  Value x = hidden;
+  if (has_dense()) x = AddActivation(graph, layout_.activation, dense_.Export(pass, x));
+  if (layout_.norm) x = norm_.Export(pass, x);
+  // A tied matrix is also the table of the word embeddings, which is not transposed.
+  const Value decoder = type_.tied ? graph.Transpose(pass.value(decoder_), {1, 0})
+                                   : graph.Transposed(pass.params.param(decoder_).name,
+                                         pass.params.value(decoder_)),
+              product = graph.Add("MatMul", {x, decoder});
+  return graph.Add("Add", {product, pass.vector(bias_)}, {}, name);
 }
 
 }  // namespace cloze

@@ -47,6 +47,9 @@ class Head {
   // A LossFunction for heads with a CRF; `logits` belong to all targets of the batch.
   LossSum CrfLoss(const Pass& pass, Mat logits, float scale) const;
 
+  // Returns the logits [..., labels] of hidden [..., hidden], named `name` unless that is empty.
+  Value Export(const GraphPass& pass, const Value& hidden, const Value& name) const;
+
   // The scores of the CRF, which point into `params`. Requires has_crf() for crf().
   bool has_crf() const { return start_ >= 0; }
   Crf crf(const ParamStore& params) const;

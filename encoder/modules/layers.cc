@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/rows.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 
@@ -145,6 +146,14 @@ void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool ad
   }
 }
 
+Value Linear::Export(const GraphPass& pass, const Value& x, int module) const {
+  CLOZE_CHECK(parts_.empty());
+  const Param& w = pass.params.param(weight_ + module);
+  const Value product =
+      AddProduct(pass.graph, x, w.name, pass.params.value(weight_ + module), pass.int8(w));
+  return bias_ < 0 ? product : pass.graph.Add("Add", {product, bias(pass, module)});
+}
+
 Norm::Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon, bool bias)
     : gain_(store->AddVector(module.Of(Part::kWeight), size, Init::kOne)),
       bias_(bias ? store->AddVector(module.Of(Part::kBias), size, Init::kZero) : -1),
@@ -161,6 +170,13 @@ void Norm::Backward(const Pass& pass, const Saved& saved, ConstMat dy, ConstMat 
     const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const {
   NormBackward(dy, saved.z, saved.stats, params(pass), in, out, dz_in,
       {pass.vector_grad(gain_), pass.vector_grad(bias_), dx_sum}, pass.arena, dz, dx);
+}
+
+Value Norm::Export(const GraphPass& pass, const Value& z, const Value& name) const {
+  std::vector<Value> inputs = {z, pass.vector(gain_)};
+  if (bias_ >= 0) inputs.push_back(pass.vector(bias_));
+  return pass.graph.Add(
+      "LayerNormalization", inputs, {{"axis", int64_t{-1}}, {"epsilon", epsilon_}}, name);
 }
 
 }  // namespace cloze

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ops/norm.h"
+#include "encoder/modules/graph_pass.h"
 #include "encoder/modules/pass.h"
 #include "proto/task.pb.h"
 
@@ -64,6 +65,7 @@ class Linear {
   // Adds a LoRA to each layer that the plan selects, with dropout sites from `site` on.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site);
 
+  int modules() const { return count_; }
   int64_t out() const { return out_; }
   // True if it has trainable parameters.
   bool requires_grad(const Pass& pass) const;
@@ -79,6 +81,11 @@ class Linear {
   // adds the gradient of the bias, because it computes the column sums of dy anyway. Overwrites dx
   // [n, in], or adds to it with `add_dx`; dx may be empty.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
+  // x [..., in]. Returns the output [..., out] of one module. Requires that it has no LoRA.
+  Value Export(const GraphPass& pass, const Value& x, int module = 0) const;
+  // Return the weight [out, in] and the bias [out] of one module.
+  Value weight(const GraphPass& pass, int module = 0) const { return pass.value(weight_ + module); }
+  Value bias(const GraphPass& pass, int module = 0) const { return pass.vector(bias_ + module); }
   // Gradient of the bias [modules * out]; null if frozen or absent.
   float* bias_grad(const Pass& pass) const { return pass.vector_grad(bias_); }
 
@@ -120,6 +127,8 @@ class Norm {
   // See NormBackward. Adds the column sums of dx to dx_sum, unless it is null.
   void Backward(const Pass& pass, const Saved& saved, ConstMat dy, ConstMat dz_in,
       const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const;
+  // Returns norm(z), with the given name unless that is empty.
+  Value Export(const GraphPass& pass, const Value& z, const Value& name = "") const;
 
  private:
   NormParams params(const Pass& pass) const {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/ops/rows.h"
+#include "encoder/graph/ops.h"
 
 namespace cloze {
 namespace {
@@ -42,7 +43,7 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
 }
 
 RelativeTable::RelativeTable(ParamStore* store, const ModelConfig& config)
-    : config_(config.relative) {
+    : config_(config.relative), max_positions_(config.max_positions) {
   if (!config_.any()) return;
   const ParamKey key = config.Key(Role::kRelativePositions, -1).Of(Part::kWeight);
   table_ = config_.buckets > 0 ? store->AddMatrix(key, config_.buckets, config.heads)
@@ -98,8 +99,28 @@ void RelativeTable::Backward(const Pass& pass, const Distances& d) const {
     Axpby(1, d.dvectors, 1, Rows(grad, d.first, d.dvectors.rows));
 }
 
+DistanceValues RelativeTable::Export(const GraphPass& pass) const {
+  OnnxGraph& graph = pass.graph;
+  const Value rows = graph.Once("relative_rows", [&] {
+    std::vector<int64_t> buckets;
+    const int64_t furthest = max_positions_ - 1;
+    for (int64_t distance = -furthest; distance <= furthest; ++distance)
+      buckets.push_back(BucketOf(config_, distance));
+    const Value all = graph.List("rows_of_distances", buckets),
+                distances = AddDistances(graph, pass.positions);
+    return graph.Add("Gather", {all, graph.Add("Add", {distances, graph.Integer(furthest)})});
+  });
+  const Value table = graph.Once("relative_table", [&] {
+    const Value all = pass.value(table_);
+    if (config_.buckets > 0) return graph.Transpose(graph.Add("Gather", {all, rows}), {2, 0, 1});
+    return config_.norm ? norm_.Export(pass, all) : all;
+  });
+  return {rows, table};
+}
+
 DistanceTerms::DistanceTerms(ParamStore* store, const ModelConfig& config, int block)
-    : config_(config.relative), hidden_(config.hidden), block_(block), dropout_(config.dropout) {
+    : config_(config.relative), hidden_(config.hidden), heads_(config.heads), block_(block),
+      dropout_(config.dropout) {
   if (config_.span == 0 || config_.shared) return;
   std::vector<ParamKey> modules;
   if (config_.key_terms) modules.push_back(config.Key(Role::kPositionQuery, block));
@@ -161,6 +182,37 @@ void DistanceTerms::Backward(
   const Mat wide = pass.arena.New(dx.rows, hidden_, DType::kF32);
   Convert(dx, wide);
   Axpby(1, wide, 1, d.dvectors);
+}
+
+Value DistanceTerms::Export(
+    const GraphPass& pass, const Linear& qkv, const Value& q, const Value& k) const {
+  OnnxGraph& graph = pass.graph;
+  const int64_t dim = hidden_ / heads_;
+  const Value products = graph.Add("MatMul", {q, k});
+  const DistanceValues distances = config_.any() ? pass.relative->Export(pass) : DistanceValues();
+  // Multiplies x [B, heads, S, dim] by all vectors, projected by a module of the layer, and picks
+  // for each pair of tokens the product with the vector of their distance.
+  const auto picked = [&](const Value& x, int module, const Value& rows) {
+    const Value vectors = layer(qkv).Export(pass, distances.table, module),
+                split = graph.Transpose(graph.Reshape(vectors, {0, heads_, dim}), {1, 2, 0}),
+                all = graph.Add("MatMul", {x, split}),
+                pairs = graph.Add("Expand", {rows, graph.Add("Shape", {products})});
+    return graph.Add("GatherElements", {all, pairs}, {{"axis", int64_t{-1}}});
+  };
+  Value sum = products;
+  if (config_.query_terms) {
+    const int key = config_.shared || config_.key_terms ? 1 : 0;
+    sum = graph.Add("Add", {sum, picked(q, key, distances.rows)});
+  }
+  if (config_.key_terms) {
+    const Value keys = graph.Transpose(k, {0, 1, 3, 2}),
+                term = picked(keys, 0, graph.Add("Transpose", {distances.rows}));
+    sum = graph.Add("Add", {sum, graph.Transpose(term, {0, 1, 3, 2})});
+  }
+  const int64_t terms = 1 + config_.query_terms + config_.key_terms;
+  const float scale = std::sqrt(static_cast<float>(terms * dim));
+  const Value scores = graph.Add("Div", {sum, graph.Float(scale)});
+  return config_.buckets > 0 ? graph.Add("Add", {scores, distances.table}) : scores;
 }
 
 }  // namespace cloze

@@ -33,6 +33,12 @@ struct Distances {
   }
 };
 
+// The distances of an export: the row of the table for query i and key j [S, S], and the biases
+// [heads, S, S] or all vectors [2 span, hidden].
+struct DistanceValues {
+  Value rows, table;
+};
+
 // Returns the bucket of a distance, query - key: a row of the table.
 int32_t BucketOf(const RelativeConfig& config, int64_t distance);
 
@@ -52,9 +58,12 @@ class RelativeTable {
   Distances Forward(const Pass& pass, bool training) const;
   // Adds to the gradients of the parameters; overwrites dvectors.
   void Backward(const Pass& pass, const Distances& distances) const;
+  // Adds nodes in the first call only.
+  DistanceValues Export(const GraphPass& pass) const;
 
  private:
   RelativeConfig config_;
+  int64_t max_positions_ = 0;
   ParamId table_ = -1;
   Norm norm_;
 };
@@ -82,6 +91,9 @@ class DistanceTerms {
   RelativeGrads NewGrads(const Pass& pass, const Saved& saved, Mat* dprojected) const;
   // Adds to the gradients of the layer that projects the vectors, and to dvectors.
   void Backward(const Pass& pass, const Linear& qkv, const Saved& saved, ConstMat dprojected) const;
+  // q [B, heads, S, dim], k [B, heads, dim, S]. Returns the scores [B, heads, S, S] of attention,
+  // see RelativePositions; without relative positions, q k / sqrt(dim).
+  Value Export(const GraphPass& pass, const Linear& qkv, const Value& q, const Value& k) const;
 
  private:
   const Linear& layer(const Linear& qkv) const { return config_.shared ? qkv : own_; }
@@ -91,7 +103,7 @@ class DistanceTerms {
   DropoutSite Site(const Pass& narrow) const;
 
   RelativeConfig config_;
-  int64_t hidden_ = 0;
+  int64_t hidden_ = 0, heads_ = 0;
   int block_ = 0;
   float dropout_ = 0;
   Linear own_;
