@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tasks/packer.h"
+
 namespace cloze {
 namespace {
 
@@ -15,23 +17,6 @@ double Grow(double from, double to, double share, double done) {
 }
 
 }  // namespace
-
-void AddExample(const Example& example, uint64_t number, Batch* batch) {
-  const int32_t first = static_cast<int32_t>(batch->tokens());
-  for (size_t i = 0; i < example.rows.size(); ++i) {
-    const int32_t row = first + example.rows[i];
-    batch->rows.push_back(row);
-    const int32_t last = row + (example.averages ? example.further[i] : 0);
-    for (int32_t piece = row; piece <= last; ++piece) batch->pieces.push_back(piece);
-    batch->piece_ends.push_back(static_cast<int32_t>(batch->pieces.size()));
-  }
-  batch->targets.insert(batch->targets.end(), example.labels.begin(), example.labels.end());
-  batch->values.insert(batch->values.end(), example.values.begin(), example.values.end());
-  batch->Add(example.ids, example.second, number);
-  if (!example.causal && batch->causal.empty()) return;
-  batch->causal.resize(batch->sequences() - 1, false);
-  batch->causal.push_back(example.causal);
-}
 
 int64_t Batcher::IndexOf(int64_t number) const {
   const int64_t epoch = number / store_.size(), place = number % store_.size();
@@ -54,6 +39,10 @@ int64_t Batcher::MostTokens(double done) const {
 absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   const int64_t most_examples = MostExamples(done), most_tokens = MostTokens(done);
   StepData step;
+  Packer packer(spec_.micro_tokens(), [&](Batch batch) {
+    step.micro.push_back(std::move(batch));
+    return absl::OkStatus();
+  });
   Example example;
   for (int64_t count = 0;; ++count, ++next) {
     if (spec_.examples() > 0 && count == most_examples) break;
@@ -65,14 +54,11 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
     for (uint64_t i = 0; i < sequences.size(); ++i) {
       const uint64_t number = next + (i << kPieceShift);
       task_.PrepareExample(number, done, &sequences[i]);
-      const int64_t tokens = sequences[i].ids.size();
-      if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens())
-        step.micro.emplace_back();
-      AddExample(sequences[i], number, &step.micro.back());
+      RETURN_IF_ERROR(packer.Add(sequences[i], number));
     }
     step.tokens += length;
   }
-  for (Batch& batch : step.micro) batch.Pad();
+  RETURN_IF_ERROR(packer.Finish());
   step.next = next;
   return step;
 }

@@ -57,9 +57,6 @@ class Batcher {
   Philox order_;
 };
 
-// Appends an example, with its rows and targets, to a batch.
-void AddExample(const Example& example, uint64_t number, Batch* batch);
-
 }  // namespace cloze
 
 #endif  // CLOZE_TASKS_BATCHER_H_

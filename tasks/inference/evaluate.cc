@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "tasks/batcher.h"
 #include "tasks/inference/generator.h"
 #include "tasks/inference/session.h"
+#include "tasks/packer.h"
 #include "tasks/replaced_tokens.h"
 
 namespace cloze {

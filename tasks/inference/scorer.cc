@@ -7,8 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/loss.h"
-#include "tasks/batcher.h"
 #include "tasks/inference/session.h"
+#include "tasks/packer.h"
 
 namespace cloze {
 namespace {
@@ -29,12 +29,10 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> te
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
       [&](int64_t a, int64_t b) { return texts[a].ids.size() < texts[b].ids.size(); });
-  Batch batch;
   std::vector<double*> places;  // of the batch's rows, in `logs`
-  const auto run = [&]() -> absl::Status {
+  Packer packer(options.batch_tokens, [&](const Batch& batch) -> absl::Status {
     if (options.stop != nullptr && *options.stop)
       return Error(Exit::kInterrupted, "stopped while scoring");
-    batch.Pad();
     RETURN_IF_ERROR(model.ReadEmbeddings(batch.ids));
     model.arena().Reset();
     const Pass pass = model.NewPass(batch, options.compute, false, 0, options.adapter);
@@ -48,24 +46,20 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> te
           return LossSum();
         });
     if (!finite) return NotFinite();
-    batch.Clear();
     places.clear();
     return absl::OkStatus();
-  };
+  });
   for (const int64_t i : order) {
     Example masked = texts[i];
     for (size_t k = 0; k < texts[i].rows.size(); ++k) {
       const int32_t row = texts[i].rows[k];
-      if (batch.tokens() + static_cast<int64_t>(masked.ids.size()) > options.batch_tokens &&
-          !places.empty())
-        RETURN_IF_ERROR(run());
       masked.rows = {row}, masked.labels = {std::exchange(masked.ids[row], mask)};
-      AddExample(masked, /*number=*/0, &batch);
+      RETURN_IF_ERROR(packer.Add(masked, /*number=*/0));
       masked.ids[row] = masked.labels[0];
       places.push_back(&logs[i][k]);
     }
   }
-  if (!places.empty()) RETURN_IF_ERROR(run());
+  RETURN_IF_ERROR(packer.Finish());
   for (size_t i = 0; i < texts.size(); ++i) f(i, logs[i]);
   return absl::OkStatus();
 }

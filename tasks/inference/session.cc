@@ -11,7 +11,7 @@
 #include "core/ops/rows.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
-#include "tasks/batcher.h"
+#include "tasks/packer.h"
 
 namespace cloze {
 namespace {
@@ -206,23 +206,21 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
   };
   std::stable_sort(
       order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
-  for (size_t first = 0, last; first < order.size(); first = last) {
-    Batch batch;
-    const int adapter = Resolve(queries[order[first]].adapter);
-    for (last = first; last < order.size(); ++last) {
-      const Query& query = queries[order[last]];
-      const bool full =
-          last > first && batch.tokens() + static_cast<int64_t>(query.ids.size()) > kBatchTokens;
-      if (full || Resolve(query.adapter) != adapter) break;
-      AddExample(query, /*number=*/0, &batch);
-    }
-    batch.Pad();
+  size_t begin = 0, end = 0;  // of the batch, in `order`
+  const auto adapter = [&](size_t i) { return Resolve(queries[order[i]].adapter); };
+  Packer packer(kBatchTokens, [&](const Batch& batch) -> absl::Status {
     RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
     model_->arena().Reset();
-    f(absl::MakeSpan(order).subspan(first, last - first),
-        model_->NewPass(batch, compute_, false, 0, PassAdapter(adapter)));
+    f(absl::MakeSpan(order).subspan(begin, end - begin),
+        model_->NewPass(batch, compute_, false, 0, PassAdapter(adapter(begin))));
+    begin = end;
+    return absl::OkStatus();
+  });
+  for (; end < order.size(); ++end) {
+    if (end > begin && adapter(end) != adapter(begin)) RETURN_IF_ERROR(packer.Finish());
+    RETURN_IF_ERROR(packer.Add(queries[order[end]], /*number=*/0));
   }
-  return absl::OkStatus();
+  return packer.Finish();
 }
 
 absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
