@@ -11,7 +11,6 @@
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tasks/jobs/plan.h"
-#include "tasks/jobs/repeat.h"
 #include "tasks/jobs/sweep.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -239,12 +238,11 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   if (!options.sweeps.empty()) return Sweep(options, loaded, how);
   OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {
-    ASSIGN_OR_RETURN(const RepeatSummary all, TrainRepeatedly(loaded, how));
-    const RepeatSummary::Run& best = all.runs[all.best];
-    json.update({{"best_by", best.summary.metric.name}, {"mean", all.mean},
-        {"deviation", all.deviation}, {"best_seed", best.seed}});
-    for (const RepeatSummary::Run& run : all.runs) json["values"].push_back(run.value);
-    return PrintResult(options, json, &best.summary.best);
+    ASSIGN_OR_RETURN(const SweepSummary all, TrainRepeatedly(loaded, how));
+    json.update({{"best_by", all.metric.name}, {"mean", all.mean}, {"deviation", all.deviation},
+        {"best_seed", loaded.spec.seed() + all.best}});
+    for (const SweepSummary::Run& run : all.runs) json["values"].push_back(run.value);
+    return PrintResult(options, json, &all.runs[all.best].results);
   }
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());

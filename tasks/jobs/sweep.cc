@@ -2,173 +2,35 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "tasks/jobs/best_run.h"
 #include "tasks/jobs/earlier_runs.h"
-#include "tasks/jobs/repeat.h"
+#include "tasks/jobs/variants.h"
+#include "tasks/run/run_folder.h"
 
 namespace cloze {
 namespace {
 
-constexpr size_t kMostRuns = 1000;
-
-struct Field {
-  std::string name;
-  std::vector<std::string> values;
-};
-
-// A run that is to be trained.
-struct Variant {
-  SweepSummary::Run run;
-  LoadedSpec loaded;
-};
-
-absl::StatusOr<Field> ParseSweep(const std::string& text) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-  const Field field = {parts.first, absl::StrSplit(parts.second, ',')};
-  const auto fail = [&](const auto&... what) {
-    return Error(Exit::kUsage, "--sweep ", Quote(text), ": ", what...);
-  };
-  if (field.values.size() < 2 || absl::c_linear_search(field.values, ""))
-    return fail("expected FIELD=VALUE,VALUE,...");
-  for (const char* part : {"output", "evaluation", "validation"}) {
-    if (field.name == part || absl::StartsWith(field.name, absl::StrCat(part, ".")))
-      return fail("the runs could not be compared: expected a field outside of ", part);
+// Checks the folders of seeds that are in the directory.
+absl::Status CheckSeedFolders(const std::string& directory, const std::vector<Variant>& variants) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(directory, name);
+    if (!IsSeedFolder(name) || IsOneOf(variants, name) ||
+        !PathExists(JoinPath(path, kManifestName)))
+      continue;
+    return Error(Exit::kCannotCreate, QuotePath(path),
+        ": is a run of a seed that this spec does not repeat, and may be the best one: expected "
+        "`seed` and `repeat` that include it (or choose another output.directory)");
   }
-  std::vector<std::string> sorted = field.values;
-  absl::c_sort(sorted);
-  const auto twice = absl::c_adjacent_find(sorted);
-  if (twice != sorted.end()) return fail("\"", Quote(*twice), "\" is given twice");
-  return field;
-}
-
-// Returns "optimizer.learning_rate=1e-4"; characters that are no part of names become "_".
-std::string FolderOf(const std::vector<Field>& fields, const std::vector<std::string>& values) {
-  std::string name;
-  for (size_t i = 0; i < fields.size(); ++i)
-    absl::StrAppend(&name, i > 0 ? "," : "", fields[i].name, "=", values[i]);
-  for (char& c : name) {
-    if (!absl::ascii_isalnum(c) && !absl::StrContains("._-=,+", c)) c = '_';
-  }
-  return name;
-}
-
-// Sets a swept field, also in `validation` if its rows are held out of the training data.
-absl::Status Assign(const std::string& field, const std::string& value, LoadedSpec* loaded) {
-  const TaskSpec& spec = loaded->spec;
-  const bool held_out = spec.validation().share() > 0 &&
-                        absl::c_equal(spec.validation().files(), spec.train().files());
-  RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat(field, "=", value), "--sweep"));
-  absl::string_view name = field;
-  if (!held_out || !absl::ConsumePrefix(&name, "train.") || name == "max_examples")
-    return absl::OkStatus();
-  if (name == "files")
-    return Error(Exit::kUsage,
-        "--sweep train.files: the runs could not be compared: expected validation.files");
-  return ApplyOverride(loaded, absl::StrCat("validation.", name, "=", value), "--sweep");
-}
-
-// All combinations, each with its verified spec.
-absl::StatusOr<std::vector<Variant>> Variants(
-    const LoadedSpec& loaded, const std::vector<Field>& fields) {
-  std::vector<std::vector<std::string>> all = {{}};
-  for (const Field& field : fields) {
-    std::vector<std::vector<std::string>> longer;
-    for (const auto& values : all) {
-      for (const std::string& value : field.values) {
-        longer.push_back(values);
-        longer.back().push_back(value);
-      }
-    }
-    all = std::move(longer);
-    if (all.size() > kMostRuns)
-      return Error(Exit::kUsage, "--sweep: ", all.size(), " runs: expected at most ", kMostRuns);
-  }
-  std::vector<Variant> variants;
-  for (auto& values : all) {
-    Variant variant;
-    variant.loaded = loaded;
-    variant.run.folder = FolderOf(fields, values);
-    for (size_t i = 0; i < fields.size(); ++i)
-      RETURN_IF_ERROR(Assign(fields[i].name, values[i], &variant.loaded));
-    OutputSpec* output = variant.loaded.spec.mutable_output();
-    output->set_cache_directory(CacheFolder(loaded.spec));
-    output->set_directory(JoinPath(loaded.spec.output().directory(), variant.run.folder));
-    RETURN_IF_ERROR(VerifySpec(variant.loaded));
-    for (const Variant& other : variants) {
-      if (other.run.folder == variant.run.folder)
-        return Error(
-            Exit::kUsage, "--sweep: two runs have the folder ", QuotePath(other.run.folder));
-    }
-    variant.run.values = std::move(values);
-    variants.push_back(std::move(variant));
-  }
-  return variants;
-}
-
-// Trains one run, or its seeds.
-absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options, Metric* metric,
-    SweepSummary::Run* run) {
-  if (loaded.spec.repeat() > 1) {
-    ASSIGN_OR_RETURN(RepeatSummary all, TrainRepeatedly(loaded, options));
-    Trainer::Summary& best = all.runs[all.best].summary;
-    *metric = best.metric;
-    run->value = all.mean;
-    run->loss = all.loss;
-    run->steps = best.steps;
-    run->results = std::move(best.best);
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, options));
-  ASSIGN_OR_RETURN(Trainer::Summary summary, trainer->Run());
-  *metric = summary.metric;
-  run->steps = summary.steps;
-  ASSIGN_OR_RETURN(const ModelScore score, BestScore(summary));
-  run->value = score.value;
-  run->loss = score.loss;
-  run->results = std::move(summary.best);
   return absl::OkStatus();
-}
-
-bool IsOneOf(const std::vector<Variant>& variants, const EarlierRun& run) {
-  return absl::c_any_of(variants, [&](const Variant& v) { return v.run.folder == run.run.folder; });
-}
-
-// Returns all runs of which something is known, and the best of them. `done` are the first runs of
-// this sweep; the others, if `earlier` has them, are as they were left.
-SweepSummary Gather(const SweepSummary& done, const std::vector<Variant>& variants,
-    std::vector<EarlierRun> earlier) {
-  SweepSummary all = {.fields = done.fields, .metric = done.metric, .runs = {}};
-  const auto take = [&](EarlierRun& run) {
-    run.Measure(all.metric.name);
-    all.runs.push_back(run.run);
-  };
-  for (EarlierRun& run : earlier) {
-    if (!IsOneOf(variants, run)) take(run);
-  }
-  for (size_t i = 0; i < variants.size(); ++i) {
-    const std::string& folder = variants[i].run.folder;
-    const auto before =
-        absl::c_find_if(earlier, [&](const EarlierRun& e) { return e.run.folder == folder; });
-    if (i < done.runs.size()) {
-      all.runs.push_back(done.runs[i]);
-    } else if (before != earlier.end()) {
-      take(*before);
-    }
-  }
-  std::vector<ModelScore> scores;
-  for (const SweepSummary::Run& run : all.runs)
-    scores.push_back(run.status.ok() ? ModelScore{run.value, run.loss} : ModelScore());
-  all.best = BestOfRuns(all.metric, scores);
-  return all;
 }
 
 std::string SweepText(const SweepSummary& summary) {
@@ -183,38 +45,185 @@ std::string SweepText(const SweepSummary& summary) {
   return ToJsonText(json);
 }
 
-// Checks what is in the directory before the first run, and returns the runs of earlier sweeps.
-absl::StatusOr<std::vector<EarlierRun>> LookAround(
-    const std::string& directory, const TaskSpec& spec, const std::vector<Variant>& variants) {
-  for (const Variant& variant : variants)
-    RETURN_IF_ERROR(CheckNoLink(JoinPath(directory, variant.run.folder)));
-  auto runs = FindEarlierRuns(directory);
-  if (!runs.ok()) return runs;
-  for (const EarlierRun& run : *runs) {
-    if (!run.parts.empty() && !IsOneOf(variants, run))
-      RETURN_IF_ERROR(CheckSameEvaluation(JoinPath(directory, run.run.folder), spec));
-  }
-  return runs;
+// Computes the means of seeds.
+void Summarize(SweepSummary* summary) {
+  const double n = summary->runs.size();
+  summary->mean = summary->loss = summary->deviation = 0;
+  for (const SweepSummary::Run& run : summary->runs)
+    summary->mean += run.value / n, summary->loss += run.loss / n;
+  for (const SweepSummary::Run& run : summary->runs)
+    summary->deviation +=
+        (run.value - summary->mean) * (run.value - summary->mean) / std::max(n - 1, 1.0);
+  summary->deviation = std::sqrt(summary->deviation);
 }
 
-absl::StatusOr<std::vector<Field>> ParseSweeps(const std::vector<std::string>& sweeps) {
-  std::vector<Field> fields;
-  for (const std::string& sweep : sweeps) {
-    ASSIGN_OR_RETURN(Field field, ParseSweep(sweep));
-    if (absl::c_any_of(fields, [&](const Field& f) { return f.name == field.name; }))
-      return Error(Exit::kUsage, "--sweep: ", Quote(field.name), " is given twice");
-    fields.push_back(std::move(field));
-  }
-  return fields;
+std::string RepeatText(const SweepSummary& summary) {
+  const auto number = [](const SweepSummary::Run& run) { return Json::parse(run.values[0]); };
+  OrderedJson json = {{"metric", summary.metric.name}, {"mean", summary.mean},
+      {"deviation", summary.deviation}, {"best_seed", number(summary.runs[summary.best])}};
+  for (const SweepSummary::Run& run : summary.runs)
+    json["runs"].push_back({{"seed", number(run)}, {"value", run.value}, {"steps", run.steps}});
+  return ToJsonText(json);
 }
 
-// Puts the spec and the model of the best run into the directory.
-absl::Status Publish(const std::string& directory, const SweepSummary& summary) {
-  const std::string run = JoinPath(directory, summary.runs[summary.best].folder);
-  ASSIGN_OR_RETURN(const std::string spec, ReadFile(JoinPath(run, kSpecName), kMaxSpecBytes));
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), spec));
-  return PublishRun(run, directory);
-}
+// Trains variants of one spec in the folders of one directory: those of a sweep, or the seeds of
+// `repeat`.
+class Runs {
+ public:
+  Runs(
+      LoadedSpec loaded, bool seeds, std::vector<std::string> fields, std::vector<Variant> variants)
+      : loaded_(std::move(loaded)), directory_(loaded_.spec.output().directory()), seeds_(seeds),
+        variants_(std::move(variants)) {
+    done_.fields = std::move(fields);
+  }
+
+  absl::StatusOr<SweepSummary> Train(Trainer::Options options) {
+    ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory_, !seeds_));
+    if (const absl::Status sound = LookAround(); !sound.ok()) {
+      lock.Undo();
+      return sound;
+    }
+    RemoveLeftovers(directory_);
+    const std::string mark = JoinPath(directory_, kSweepName);  // says what the directory is for
+    const bool begins = !seeds_ && !PathExists(mark);
+    if (!seeds_) done_.metric = EarlierMetric(directory_, loaded_.spec);
+    if (begins) RETURN_IF_ERROR(Record());
+    for (Variant& variant : variants_) {
+      const bool first = done_.runs.empty();
+      SweepSummary::Run run = variant.run;
+      say_.Note(absl::StrCat("run ", done_.runs.size() + 1, " of ", variants_.size(), ": ",
+          seeds_ ? "seed " + run.values[0] : run.folder));
+      run.status = TrainOne(first, &options, &variant.loaded, &run);
+      const Exit exit = ExitOf(run.status);
+      const bool goes_on = !seeds_ && (exit == Exit::kInternal || exit == Exit::kLimit);
+      if (!run.status.ok() && !goes_on) {
+        if (begins && first && exit != Exit::kInterrupted) ::unlink(mark.c_str());
+        if (first) lock.Undo();
+        return run.status;
+      }
+      if (!run.status.ok()) say_.Note(run.status.message());
+      done_.runs.push_back(std::move(run));
+      RETURN_IF_ERROR(Record());
+    }
+    SweepSummary all = Gather();
+    const bool any = absl::c_any_of(done_.runs, [](const auto& run) { return run.status.ok(); });
+    if (!any) return done_.runs.front().status;
+    RETURN_IF_ERROR(Publish(all));
+    return all;
+  }
+
+ private:
+  // Checks what is in the directory before the first run, and finds the runs of earlier sweeps.
+  absl::Status LookAround() {
+    for (const Variant& variant : variants_)
+      RETURN_IF_ERROR(CheckNoLink(JoinPath(directory_, variant.run.folder)));
+    if (seeds_) return CheckSeedFolders(directory_, variants_);
+    ASSIGN_OR_RETURN(earlier_, FindEarlierRuns(directory_));
+    for (const EarlierRun& run : earlier_) {
+      if (!run.parts.empty() && !IsOneOf(variants_, run.run.folder))
+        RETURN_IF_ERROR(CheckSameEvaluation(JoinPath(directory_, run.run.folder), loaded_.spec));
+    }
+    return absl::OkStatus();
+  }
+
+  // Trains one run, or its seeds. Later seeds get what all seeds share through `options`, `loaded`.
+  absl::Status TrainOne(
+      bool first, Trainer::Options* options, LoadedSpec* loaded, SweepSummary::Run* run) {
+    if (loaded->spec.repeat() > 1) {
+      ASSIGN_OR_RETURN(SweepSummary all, TrainRepeatedly(*loaded, *options));
+      SweepSummary::Run& best = all.runs[all.best];
+      done_.metric = all.metric;
+      run->value = all.mean;
+      run->loss = all.loss;
+      run->steps = best.steps;
+      run->results = std::move(best.results);
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(*loaded, *options));
+    if (seeds_) {
+      options->made = trainer->stores();
+      if (first) RETURN_IF_ERROR(ShareSettings(trainer->spec()));
+    }
+    ASSIGN_OR_RETURN(Trainer::Summary summary, trainer->Run());
+    done_.metric = summary.metric;
+    run->steps = summary.steps;
+    ASSIGN_OR_RETURN(const ModelScore score, BestScore(summary));
+    run->value = score.value;
+    run->loss = score.loss;
+    run->results = std::move(summary.best);
+    return absl::OkStatus();
+  }
+
+  // Sets the micro-batch and the rule of held-out texts of all seeds to those of the first run.
+  absl::Status ShareSettings(const TaskSpec& first) {
+    const auto share = [&](TaskSpec* spec) {
+      spec->mutable_batch()->set_micro_tokens(first.batch().micro_tokens());
+      KeepShareRule(first, spec);
+    };
+    for (Variant& variant : variants_) share(&variant.loaded.spec);
+    share(&loaded_.spec);
+    return WriteFileAtomically(JoinPath(directory_, kSpecName), PrintEffective(loaded_.spec));
+  }
+
+  // Returns all runs of which something is known, and the best of them. Runs of this sweep that
+  // have not begun are as earlier sweeps have left them.
+  SweepSummary Gather() const {
+    SweepSummary all = {.fields = done_.fields, .metric = done_.metric, .runs = {}};
+    const auto take = [&](EarlierRun run) {
+      run.Measure(all.metric.name);
+      all.runs.push_back(run.run);
+    };
+    for (const EarlierRun& run : earlier_) {
+      if (!IsOneOf(variants_, run.run.folder)) take(run);
+    }
+    for (size_t i = 0; i < variants_.size(); ++i) {
+      const std::string& folder = variants_[i].run.folder;
+      const auto before =
+          absl::c_find_if(earlier_, [&](const EarlierRun& e) { return e.run.folder == folder; });
+      if (i < done_.runs.size()) {
+        all.runs.push_back(done_.runs[i]);
+      } else if (before != earlier_.end()) {
+        take(*before);
+      }
+    }
+    std::vector<ModelScore> scores;
+    for (const SweepSummary::Run& run : all.runs)
+      scores.push_back(run.status.ok() ? ModelScore{run.value, run.loss} : ModelScore());
+    all.best = BestOfRuns(all.metric, scores);
+    if (seeds_) Summarize(&all);
+    return all;
+  }
+
+  // Records the runs of a sweep in its directory.
+  absl::Status Record() const {
+    if (seeds_) return absl::OkStatus();
+    return WriteFileAtomically(JoinPath(directory_, kSweepName), SweepText(Gather()));
+  }
+
+  // Puts the model of the best run into the directory, and what says so.
+  absl::Status Publish(const SweepSummary& all) {
+    const SweepSummary::Run& best = all.runs[all.best];
+    const std::string run = JoinPath(directory_, best.folder);
+    if (!seeds_) {
+      ASSIGN_OR_RETURN(const std::string spec, ReadFile(JoinPath(run, kSpecName), kMaxSpecBytes));
+      RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory_, kSpecName), spec));
+      return PublishRun(run, directory_);
+    }
+    RETURN_IF_ERROR(PublishRun(run, directory_));
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory_, "repeat.json"), RepeatText(all)));
+    say_.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %s with %.4g",
+        all.metric.name, all.runs.size(), all.mean, all.deviation, best.values[0], best.value));
+    return absl::OkStatus();
+  }
+
+  LoadedSpec loaded_;
+  const std::string directory_;
+  const bool seeds_;
+  std::vector<Variant> variants_;
+  std::vector<EarlierRun> earlier_;
+  SweepSummary done_;  // the runs of this sweep so far
+  Progress say_{{}};
+};
 
 }  // namespace
 
@@ -222,10 +231,8 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& given,
     const std::vector<std::string>& sweeps, const Trainer::Options& options) {
   LoadedSpec loaded = given;
   KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
-  SweepSummary summary;
-  ASSIGN_OR_RETURN(const std::vector<Field> fields, ParseSweeps(sweeps));
-  for (const Field& field : fields) summary.fields.push_back(field.name);
-  ASSIGN_OR_RETURN(std::vector<Variant> variants, Variants(loaded, fields));
+  std::vector<std::string> names;
+  ASSIGN_OR_RETURN(std::vector<Variant> variants, SweepVariants(loaded, sweeps, &names));
   if (loaded.spec.validation().files().empty()) {
     return SpecError(loaded, "validation",
         "is empty, but the choice of the best run of a sweep needs it: expected "
@@ -235,43 +242,14 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& given,
     RETURN_IF_ERROR(CheckStreams(variant, "each run of the sweep reads it"));
     if (const auto errors = CheckInputs(variant); !errors.empty()) return errors.front();
   }
-  const std::string& directory = loaded.spec.output().directory();
-  ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
-  const auto found = LookAround(directory, loaded.spec, variants);
-  if (!found.ok()) {
-    lock.Undo();
-    return found.status();
-  }
-  RemoveLeftovers(directory);
-  Progress say({});
-  summary.metric = EarlierMetric(directory, loaded.spec);
-  const std::string mark = JoinPath(directory, kSweepName);  // says what the directory is for
-  const auto all = [&] { return Gather(summary, variants, *found); };
-  const auto write = [&] { return WriteFileAtomically(mark, SweepText(all())); };
-  const bool begins = !PathExists(mark);
-  if (begins) RETURN_IF_ERROR(write());
-  for (const auto& [begun, variant] : variants) {
-    SweepSummary::Run run = begun;
-    say.Note(
-        absl::StrCat("run ", summary.runs.size() + 1, " of ", variants.size(), ": ", run.folder));
-    run.status = TrainOne(variant, options, &summary.metric, &run);
-    const Exit exit = ExitOf(run.status);
-    if (!run.status.ok() && exit != Exit::kInternal && exit != Exit::kLimit) {
-      if (summary.runs.empty() && exit != Exit::kInterrupted) {
-        if (begins) ::unlink(mark.c_str());
-        lock.Undo();
-      }
-      return run.status;
-    }
-    if (!run.status.ok()) say.Note(run.status.message());
-    summary.runs.push_back(std::move(run));
-    RETURN_IF_ERROR(write());
-  }
-  const auto ends_well = [](const SweepSummary::Run& run) { return run.status.ok(); };
-  if (absl::c_none_of(summary.runs, ends_well)) return summary.runs.front().status;
-  SweepSummary gathered = all();
-  RETURN_IF_ERROR(Publish(directory, gathered));
-  return gathered;
+  return Runs(std::move(loaded), false, std::move(names), std::move(variants)).Train(options);
+}
+
+absl::StatusOr<SweepSummary> TrainRepeatedly(
+    const LoadedSpec& loaded, const Trainer::Options& options) {
+  RETURN_IF_ERROR(VerifySpec(loaded));
+  ASSIGN_OR_RETURN(std::vector<Variant> variants, SeedVariants(loaded));
+  return Runs(loaded, true, {"seed"}, std::move(variants)).Train(options);
 }
 
 }  // namespace cloze

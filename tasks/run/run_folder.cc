@@ -33,8 +33,6 @@ std::string CacheFolder(const TaskSpec& spec) {
   return given.empty() ? JoinPath(spec.output().directory(), "cache") : given;
 }
 
-std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
-
 bool IsSeedFolder(absl::string_view name) {
   uint64_t seed = 0;
   return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&

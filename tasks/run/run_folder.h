@@ -18,8 +18,7 @@ namespace cloze {
 // Folder of the token cache.
 std::string CacheFolder(const TaskSpec& spec);
 
-// Folder of one of a spec's repeated runs: "seed-7".
-std::string SeedFolder(uint64_t seed);
+// True for the folder of one of a spec's repeated runs: "seed-7".
 bool IsSeedFolder(absl::string_view name);
 
 // Describes what `directory` holds that no run wrote and a run would overwrite, as "a model that

@@ -1,9 +1,9 @@
 // Runs of a spec with `repeat`.
-#include "tasks/jobs/repeat.h"
 
 #include <cmath>
 
 #include "encoder/folder/model_folder.h"
+#include "tasks/jobs/sweep.h"
 #include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
@@ -41,7 +41,7 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   EXPECT_GT(straight->deviation, 0);
   EXPECT_NEAR(straight->deviation, std::sqrt(squares / 2), 1e-9);
   EXPECT_EQ(straight->runs[straight->best].value, least);
-  const std::string best = absl::StrCat("straight/seed-", straight->runs[straight->best].seed);
+  const std::string best = "straight/" + straight->runs[straight->best].folder;
   EXPECT_EQ(Weights("straight"), Weights(best));
   EXPECT_EQ(Read(Path("straight/metrics.json")), Read(Path(best + "/metrics.json")));
   EXPECT_TRUE(LoadConfig(Path("straight")).ok());
@@ -52,7 +52,7 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   for (const Verdict& verdict : *verdicts)
     EXPECT_TRUE(verdict.status.ok()) << verdict.folder << ": " << verdict.status;
   int stops = 0;
-  absl::StatusOr<RepeatSummary> pieces;
+  absl::StatusOr<SweepSummary> pieces;
   while (!(pieces = repeat("pieces", 5)).ok()) {
     ASSERT_EQ(ExitOf(pieces.status()), Exit::kInterrupted) << pieces.status();
     ASSERT_LT(++stops, 10);

@@ -6,7 +6,6 @@
 
 #include "core/manifest/manifest.h"
 #include "tasks/jobs/data_check.h"
-#include "tasks/jobs/repeat.h"
 #include "tasks/jobs/sweep.h"
 #include "tests/tasks/training/trainer_fixture.h"
 

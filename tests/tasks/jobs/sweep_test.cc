@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tasks/jobs/best_run.h"
-#include "tasks/jobs/repeat.h"
 #include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
@@ -233,7 +232,7 @@ TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
   ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,100"}).status(), Exit::kSpec,
       "out of range");
   ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,fast"}).status(), Exit::kSpec,
-      "--sweep optimizer.learning_rate=fast: ");
+      "sweep optimizer.learning_rate=fast: ");
   ExpectError(Sweep(Classes("run"), {"trainable.last_layers=1,100"}).status(), Exit::kSpec,
       "trainable.last_layers is 100");
   LoadedSpec blind = Classes("run");
