@@ -97,7 +97,7 @@ absl::Status Task::Bind(const ModelConfig& config, const Tokenizer* tokenizer, u
 
 absl::StatusOr<LabelledReader> TaskData::OpenLabelled(const DataSpec&) const {
   return Error(Exit::kUsage,
-      "--predictions: a language model or encoder-decoder has none: expected a model that answers "
+      "predictions: a language model or encoder-decoder has none: expected a model that answers "
       "for each text (`cloze generate` writes targets)");
 }
 

@@ -40,14 +40,14 @@ absl::StatusOr<Generator> Generator::Create(Session& session, GenerateOptions op
         "marian folder");
   }
   if (options.beams > config.vocab) {
-    return Error(Exit::kUsage, "--beams ", options.beams, ": expected at most ", config.vocab,
+    return Error(Exit::kUsage, "beams ", options.beams, ": expected at most ", config.vocab,
         ", the tokens of the vocabulary");
   }
   if (options.beams > 1 && options.rule.temperature > 0)
-    return Error(Exit::kUsage, "--beams excludes --temperature, --top-k and --top-p");
+    return Error(Exit::kUsage, "beams exclude temperature, top_k and top_p");
   if (options.end_token >= config.vocab) {
     return Error(
-        Exit::kUsage, "--end-token ", options.end_token, ": expected an id below ", config.vocab);
+        Exit::kUsage, "end_token ", options.end_token, ": expected an id below ", config.vocab);
   }
   if (config.head == HeadKind::kSequenceToSequence && config.generation.start_id < 0) {
     return Error(Exit::kMismatch, QuotePath(session.folder()),

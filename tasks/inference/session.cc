@@ -132,8 +132,7 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   tokenizer_ = LoadFirstTokenizer({folder_, base}, true, config().vocab);
   if (ExitOf(tokenizer_.status()) != Exit::kNoInput) return tokenizer_.status();
   tokenizer_ = Error(Exit::kNoInput, tokenizer_.status().message(),
-      " (without a tokenizer, only ids can be read and written: --input-format ids, and for ",
-      "generate --output-format ids)");
+      " (without a tokenizer, only token ids can be read and written)");
   return absl::OkStatus();
 }
 
@@ -148,7 +147,7 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
     if (adapters_[i].name == name) return static_cast<int>(i);
     if (!adapters_[i].name.empty()) names.push_back(adapters_[i].name);
   }
-  const std::string known = names.empty() ? "no \"adapter\" (--adapter NAME=FOLDER names one)"
+  const std::string known = names.empty() ? "no \"adapter\", because no adapter has a name"
                                           : absl::StrCat("one of ", absl::StrJoin(names, ", "));
   if (!name.empty())
     return Error(Exit::kData, "\"adapter\": unknown adapter ", Quote(name), ": expected ", known,

@@ -218,7 +218,7 @@ TEST_F(GenerateTest, MapsSourcesToTargets) {
   std::string longer = "2";
   for (int i = 0; i < 48; ++i) longer += " 7";
   fails("", longer, "ids: 49 tokens: expected 1 to 48");
-  fails("--beams 121", source, "--beams 121: expected at most 120");
+  fails("--beams 121", source, "beams 121: expected at most 120");
   EXPECT_THAT(run("encode", "--input-format ids --out -", source).err,
       HasSubstr("is an encoder-decoder: expected an encoder (`cloze generate` runs this model)"));
 }

@@ -267,11 +267,11 @@ TEST_F(GeneratorTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(
       ErrorOf(CLOZE_SOURCE_DIR "/tests/golden/masked_lm"), HasSubstr("no head for causal_lm"));
   options_.beams = 121;
-  EXPECT_THAT(ErrorOf(), HasSubstr("--beams 121: expected at most 120"));
+  EXPECT_THAT(ErrorOf(), HasSubstr("beams 121: expected at most 120"));
   options_.beams = 2, options_.rule.temperature = 1;
-  EXPECT_THAT(ErrorOf(), HasSubstr("--beams excludes --temperature"));
+  EXPECT_THAT(ErrorOf(), HasSubstr("beams exclude temperature"));
   options_ = {.end_token = 120};
-  EXPECT_THAT(ErrorOf(), HasSubstr("--end-token 120: expected an id below 120"));
+  EXPECT_THAT(ErrorOf(), HasSubstr("end_token 120: expected an id below 120"));
   options_ = {.stop = {"."}};
   EXPECT_THAT(ErrorOf(), HasSubstr("no tokenizer: expected"));
 }
