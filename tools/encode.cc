@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "core/tensor/safetensors.h"
-#include "tasks/inference/encode_records.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -28,88 +27,45 @@ struct EncodeOptions {
 using Layer =
     std::function<absl::Status(const Record&, const absl::Status& wrong, int64_t, int, ConstMat)>;
 
-// Records, and those of them that have a sequence.
-struct EncodeBatch {
-  absl::Span<const Record> records;
-  EncodedRecords encoded;
-  std::vector<Query> queries;
-  std::vector<bool> encodes;  // of each record: it has a query
-};
-
-// Calls f for each layer, or the last layer, of each record, in order. `number` is that of the
-// first record.
-absl::Status PassHidden(
-    Session& session, const EncodeBatch& batch, bool all_layers, int64_t number, const Layer& f) {
-  const std::vector<float> zeros(session.config().hidden);
-  absl::Status status;
-  size_t next = 0;  // record
-  const auto pass_others = [&] {
-    for (; next < batch.encodes.size() && !batch.encodes[next]; ++next) {
-      if (status.ok()) {
-        status = f(batch.records[next], batch.encoded.failures[next], number + next, 0,
-            View(zeros.data(), 1, zeros.size()));
-      }
-    }
-  };
-  if (all_layers) {
-    RETURN_IF_ERROR(
-        session.Hidden(batch.queries, false, [&](int64_t i, int layer, ConstMat hidden) {
-          if (status.ok()) status = f(batch.records[i], {}, number + i, layer, hidden);
-        }));
-    return status;
-  }
-  RETURN_IF_ERROR(session.Hidden(batch.queries, true, [&](int64_t, int layer, ConstMat hidden) {
-    pass_others();
-    if (status.ok()) status = f(batch.records[next], {}, number + next, layer, hidden);
-    ++next;
-  }));
-  pass_others();
-  return status;
-}
-
-// Encodes records up to the first wrong one, or all with --on-error line, which reports those.
-EncodeBatch Encoded(absl::Span<const Record> records, const ModelInput& input,
-    EncodeOptions& options, Session& session, CutCounts* cut) {
-  EncodeBatch batch;
-  batch.records = records;
-  std::vector<bool> encodes(records.size());
-  const auto encode = [&](size_t i, int adapter) -> absl::Status {
-    const bool empty = IsEmpty(records[i]);
-    options.empty += empty;
-    if (empty && records[i].kind == Record::Kind::kIds && !options.all_layers)
-      return absl::OkStatus();
-    ASSIGN_OR_RETURN(
-        Example example, EncodeRecord(Prepared(records[i], options.vectors), input, cut));
-    encodes[i] = !example.ids.empty() || options.all_layers;
-    if (encodes[i]) batch.queries.push_back({std::move(example), adapter});
-    return absl::OkStatus();
-  };
-  const InputOptions& from = options.infer.input;
-  batch.encoded = EncodeRecords(session, records, QuoteInput(from.path), from.skip_bad, encode);
-  for (const absl::Status& failure : batch.encoded.failures) {
-    options.failed += !failure.ok();
-    if (!failure.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(failure.message()).c_str());
-  }
-  encodes.resize(batch.encoded.failures.size());
-  batch.encodes = std::move(encodes);
-  return batch;
-}
-
-// Calls f for all records. A wrong one ends the command, or with --on-error line is reported and
-// gets one row of zeros.
+// Calls f for each layer, or the last layer, of all records. A wrong one ends the command, or with
+// --on-error line is reported and gets one row of zeros.
 absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   LineWriter writer;
   const ModelInput input = InputOf(session, options.vectors);
+  const std::vector<float> zeros(session.config().hidden);
   CutCounts cut;
   int64_t number = 0;
-  RETURN_IF_ERROR(
-      ForEachBatch(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
-        const EncodeBatch batch = Encoded(records, input, options, session, &cut);
-        RETURN_IF_ERROR(PassHidden(session, batch, options.all_layers, number, f));
-        number += std::ssize(records);
-        return batch.encoded.end;
-      }));
+  const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
+    const auto encode = [&](size_t i, int adapter, std::vector<Query>* queries) -> absl::Status {
+      const bool empty = IsEmpty(records[i]);
+      options.empty += empty;
+      if (empty && records[i].kind == Record::Kind::kIds && !options.all_layers)
+        return absl::OkStatus();
+      ASSIGN_OR_RETURN(
+          Example example, EncodeRecord(Prepared(records[i], options.vectors), input, &cut));
+      if (!example.ids.empty() || options.all_layers)
+        queries->push_back({std::move(example), adapter});
+      return absl::OkStatus();
+    };
+    const auto run = [&](absl::Span<const Query> queries, Emit emit) {
+      const auto pass = [&](int64_t query, int layer, ConstMat hidden) {
+        emit(query, [&](size_t i) { return f(records[i], {}, number + i, layer, hidden); });
+      };
+      return session.Hidden(queries, !options.all_layers, pass);
+    };
+    const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
+      const absl::Status& wrong = adapter.status();
+      options.failed += !wrong.ok();
+      if (!wrong.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(wrong.message()).c_str());
+      return f(records[i], wrong, number + i, 0, View(zeros.data(), 1, zeros.size()));
+    };
+    RETURN_IF_ERROR(
+        ForEachRecord(session, records, SourceOf(options.infer), encode, run, answer_other));
+    number += std::ssize(records);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
   ReportCut(cut);
   ReportEmpty(options.empty, "whose vector is that of no words");
   return absl::OkStatus();

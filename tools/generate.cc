@@ -30,23 +30,32 @@ class Prompts {
 
   // Answers records in order, up to the first wrong one unless options.infer.on_error is "line".
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
-    std::vector<std::vector<int32_t>> prompts(records.size());
-    const auto encode = [&](size_t i, int) -> absl::Status {
-      ASSIGN_OR_RETURN(prompts[i], Prompt(records[i]));
+    const auto encode = [&](size_t i, int adapter, std::vector<Query>* prompts) -> absl::Status {
+      ASSIGN_OR_RETURN(std::vector<int32_t> ids, Prompt(records[i]));
+      prompts->push_back({{.ids = std::move(ids)}, adapter});
       return absl::OkStatus();
     };
-    const EncodedRecords encoded = EncodeRecords(session_, records,
-        QuoteInput(options_.infer.input.path), options_.infer.on_error == "line", encode);
-    // On a terminal a text appears while it grows, so prompts are continued one by one.
-    const size_t at_once = streams_ ? 1 : records.size();
-    RETURN_IF_ERROR(ForEachAdapter(encoded, at_once, [&](size_t begin, size_t end) {
-      if (const absl::Status& wrong = encoded.failures[begin]; !wrong.ok())
-        return WriteWrong(records[begin], wrong, writer);
-      generator_.UseAdapter(session_.PassAdapter(encoded.adapters[begin]));
-      return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
-          absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
-    }));
-    return encoded.end;
+    const auto run = [&](absl::Span<const Query> prompts, Emit emit) -> absl::Status {
+      for (size_t begin = 0, end; begin < prompts.size(); begin = end) {
+        const int adapter = prompts[begin].adapter;
+        std::vector<std::vector<int32_t>> ids;
+        for (end = begin; end < prompts.size() && prompts[end].adapter == adapter; ++end) {
+          // On a terminal a text appears while it grows, so prompts are continued one by one.
+          if (streams_ && end > begin) break;
+          ids.push_back(prompts[end].ids);
+        }
+        generator_.UseAdapter(session_.PassAdapter(adapter));
+        const auto write = [&](size_t i, auto answer) {
+          emit(begin + i, [&](size_t record) { return answer(records[record]); });
+        };
+        RETURN_IF_ERROR(Generate(ids, write, writer));
+      }
+      return absl::OkStatus();
+    };
+    const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
+      return WriteWrong(records[i], adapter.status(), writer);
+    };
+    return ForEachRecord(session_, records, SourceOf(options_.infer), encode, run, answer_other);
   }
   // Number of wrong records.
   int64_t failed() const { return failed_; }
@@ -86,9 +95,16 @@ class Prompts {
     return streams_ ? WriteStdout("\n") : writer.Write("");
   }
 
-  absl::Status Generate(absl::Span<const Record> records,
-      absl::Span<const std::vector<int32_t>> prompts, LineWriter& writer) {
-    absl::Status status = streams_ && !encodes_ ? WriteStdout(records[0].text) : absl::OkStatus();
+  // Continues prompts; calls emit(i, answer) for each prompt, where answer(record) prints.
+  absl::Status Generate(absl::Span<const std::vector<int32_t>> prompts,
+      absl::FunctionRef<void(size_t, absl::FunctionRef<absl::Status(const Record&)>)> emit,
+      LineWriter& writer) {
+    absl::Status status;
+    if (streams_) {
+      emit(0, [&](const Record& record) {
+        return encodes_ ? absl::OkStatus() : WriteStdout(record.text);
+      });
+    }
     size_t shown = 0;
     const auto stream = [&](size_t, absl::Span<const int32_t> ids) {
       if (!streams_ || !status.ok()) return;
@@ -110,9 +126,11 @@ class Prompts {
     ASSIGN_OR_RETURN(const auto results, generator_.Generate(prompts, next_, stream));
     next_ += prompts.size();
     RETURN_IF_ERROR(status);
-    for (size_t i = 0; i < results.size(); ++i)
-      RETURN_IF_ERROR(
-          Write(records[i], encodes_ ? 1 : prompts[i].size(), results[i], shown, writer));
+    for (size_t i = 0; i < results.size(); ++i) {
+      emit(i, [&](const Record& record) {
+        return Write(record, encodes_ ? 1 : prompts[i].size(), results[i], shown, writer);
+      });
+    }
     return absl::OkStatus();
   }
 

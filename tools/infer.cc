@@ -213,18 +213,6 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
   return OverrideReading(input->reading, &input->data);
 }
 
-absl::Status ForEachAdapter(
-    const EncodedRecords& encoded, size_t most, absl::FunctionRef<absl::Status(size_t, size_t)> f) {
-  const auto& [failures, adapters, error] = encoded;
-  for (size_t begin = 0, end; begin < adapters.size(); begin = end) {
-    end = begin + 1;
-    const size_t last = failures[begin].ok() ? std::min(adapters.size(), begin + most) : end;
-    while (end < last && failures[end].ok() && adapters[end] == adapters[begin]) ++end;
-    RETURN_IF_ERROR(f(begin, end));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f) {
   std::vector<Record> records;
@@ -268,12 +256,15 @@ Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
   return record;
 }
 
+RecordSource SourceOf(const InferOptions& options) {
+  return {QuoteInput(options.input.path), options.on_error == "line"};
+}
+
 Predictor::Options PredictorOptions(
     const InferOptions& options, const std::string& command, const DecodeOptions& decode) {
   return {.command = command,
-      .source = QuoteInput(options.input.path),
+      .source = SourceOf(options),
       .decode = decode,
-      .keep_going = options.on_error == "line",
       .empty = options.input.blanks};
 }
 
@@ -305,6 +296,11 @@ absl::Status AnswerRecords(
     });
   }));
   return ReportProblems(predictor, "arguments");
+}
+
+void ReportEmpty(int64_t count, const char* answer) {
+  if (count > 0)
+    std::fprintf(stderr, "cloze: empty: %s, %s\n", Counted(count, "text").c_str(), answer);
 }
 
 void ReportCut(const CutCounts& cut) {

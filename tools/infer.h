@@ -11,7 +11,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "encoder/folder/sentence_vectors.h"
-#include "tasks/inference/encode_records.h"
 #include "tasks/inference/predictor.h"
 #include "tools/answers.h"
 #include "tools/command.h"
@@ -85,11 +84,6 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
 absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
-// Calls f(begin, end) for consecutive records [begin, end) that name the same adapter, at most
-// `most` at a time, and for each wrong record alone.
-absl::Status ForEachAdapter(const EncodedRecords& encoded, size_t most,
-    absl::FunctionRef<absl::Status(size_t begin, size_t end)> f);
-
 // Returns how sentence-transformers makes vectors of texts with the model or adapter in `folder`;
 // nullopt if its files do not say. Errors of ReadSentenceVectors, and `hint`.
 absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
@@ -101,6 +95,8 @@ ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>&
 // Returns the record as the tokenizer gets it.
 Record Prepared(Record record, const std::optional<SentenceVectors>& vectors);
 
+// Returns the name of the input and what --on-error says.
+RecordSource SourceOf(const InferOptions& options);
 // Options of a predictor for `command`.
 Predictor::Options PredictorOptions(
     const InferOptions& options, const std::string& command, const DecodeOptions& decode = {});
@@ -113,6 +109,8 @@ absl::Status AnswerRecords(
 
 // Reports on stderr how many texts were cut or read in windows, if any.
 void ReportCut(const CutCounts& cut);
+// Reports on stderr how many records were empty, if any; `answer` says what became of them.
+void ReportEmpty(int64_t count, const char* answer);
 
 }  // namespace cloze
 

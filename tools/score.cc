@@ -1,10 +1,8 @@
 // `cloze score`: how likely texts are under a masked language model, and which of two is likelier.
 #include <map>
-#include <numeric>
 
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
-#include "tasks/inference/encode_records.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
 #include "tools/reading.h"
@@ -53,47 +51,41 @@ OrderedJson TokenScores(
 absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
+  Session& session = *scorer.session;
   CutCounts cut;
   int64_t empty = 0;
   OrderedJson nothing = {{"score", nullptr}, {"token_count", 0}};
   if (options.tokens) nothing["token_scores"] = OrderedJson::array();
   const auto write = [&](LineWriter& writer) -> absl::Status {
     AnswerWriter answers(infer.format, /*errors=*/false, &writer, nothing);
-    const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
-      std::vector<Example> texts;
-      const auto encode = [&](size_t i, int) -> absl::Status {
-        Example& text = texts.emplace_back();
+    const auto write_one = [&](const Record& record, const OrderedJson& score) {
+      OrderedJson line = InputMembers(record);
+      line.update(score);
+      return answers.Write(record, reader.columns(), line);
+    };
+    const auto answer = [&](const std::vector<Record>& records) {
+      const auto encode = [&](size_t i, int adapter, std::vector<Query>* texts) -> absl::Status {
         if (IsEmpty(records[i])) return absl::OkStatus();
-        ASSIGN_OR_RETURN(text, EncodeForScore(records[i], scorer.session->input(), &cut));
+        ASSIGN_OR_RETURN(Example text, EncodeForScore(records[i], session.input(), &cut));
+        texts->push_back({std::move(text), session.PassAdapter(adapter)});
         return absl::OkStatus();
       };
-      const EncodedRecords encoded = EncodeRecords(
-          *scorer.session, records, QuoteInput(infer.input.path), /*keep_going=*/false, encode);
-      const std::vector<int>& adapters = encoded.adapters;
-      RETURN_IF_ERROR(ForEachAdapter(encoded, records.size(), [&](size_t begin, size_t end) {
-        absl::Status status;
-        const auto one = [&](int64_t i, absl::Span<const double> logs) {
-          const Record& record = records[begin + i];
-          OrderedJson line = InputMembers(record);
-          if (IsEmpty(record)) {
-            ++empty;
-            line.update(nothing);
-            if (status.ok()) status = answers.Write(record, reader.columns(), line);
-            return;
-          }
-          const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
-          line["score"] = Decimal(static_cast<float>(sum));
-          line["token_count"] = logs.size();
+      const auto run = [&](absl::Span<const Query> texts, Emit emit) {
+        const auto one = [&](int64_t text, absl::Span<const double> logs) {
+          OrderedJson score = {
+              {"score", Decimal(static_cast<float>(absl::c_accumulate(logs, 0.0)))},
+              {"token_count", logs.size()}};
           if (options.tokens)
-            line["token_scores"] = TokenScores(*scorer.tokenizer, texts[begin + i], logs);
-          if (status.ok()) status = answers.Write(record, reader.columns(), line);
+            score["token_scores"] = TokenScores(*scorer.tokenizer, texts[text], logs);
+          emit(text, [&](size_t i) { return write_one(records[i], score); });
         };
-        scorer.options.adapter = scorer.session->PassAdapter(adapters[begin]);
-        RETURN_IF_ERROR(ScoreTexts(scorer.session->model(), scorer.mask(),
-            absl::MakeSpan(texts).subspan(begin, end - begin), scorer.options, one));
-        return status;
-      }));
-      return encoded.end;
+        return ScoreTexts(session.model(), scorer.mask(), texts, scorer.options, one);
+      };
+      const auto answer_other = [&](size_t i, const absl::StatusOr<int>&) {
+        ++empty;
+        return write_one(records[i], nothing);
+      };
+      return ForEachRecord(session, records, SourceOf(infer), encode, run, answer_other);
     };
     RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
     return answers.Finish(reader.columns());

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tasks/inference/encode_records.h"
+#include "tasks/inference/record_loop.h"
 
 namespace cloze {
 namespace {
@@ -92,63 +92,54 @@ absl::Status Predictor::Encode(const Record& record, int adapter, std::vector<Qu
   RETURN_IF_ERROR(of.status);
   if (HasEmptyAnswer(record, adapter)) {
     EmptyAnswer(adapter);  // while no other pass runs
-    return absl::OkStatus();
+  } else {
+    ASSIGN_OR_RETURN(
+        std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
+    for (Example& window : windows) queries->push_back({std::move(window), adapter});
   }
-  ASSIGN_OR_RETURN(std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
-  for (Example& window : windows) queries->push_back({std::move(window), adapter});
+  empty_ += options_.empty && IsEmpty(record);
   return absl::OkStatus();
+}
+
+OrderedJson Predictor::AnswerWithoutModel(
+    const Record& record, const absl::StatusOr<int>& adapter) {
+  failed_ += !adapter.ok();
+  if (!adapter.ok()) return {{"error", std::string(adapter.status().message())}};
+  if (!HasEmptyAnswer(record, *adapter)) return Of(*adapter).decoder(record, {});
+  OrderedJson nothing = EmptyAnswer(*adapter);
+  if (!nothing.contains("text")) return nothing;
+  OrderedJson members = InputMembers(record);
+  nothing.erase("text");
+  members.update(nothing);
+  return members;
 }
 
 absl::Status Predictor::Answer(absl::Span<const Record> records,
     absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
-  std::vector<Query> queries;
-  std::vector<size_t> windows(records.size());  // of each record
-  const auto encode = [&](size_t i, int adapter) {
-    const size_t before = queries.size();
-    absl::Status status = Encode(records[i], adapter, &queries);
-    windows[i] = queries.size() - before;
-    return status;
+  const auto run = [&](absl::Span<const Query> queries, Emit emit) -> absl::Status {
+    int64_t query = 0;  // of the windows in `joiner`
+    WindowJoiner joiner([&](const TextLogits& text) {
+      emit(query, [&](size_t i) {
+        return f(records[i], Of(queries[query].adapter).decoder(records[i], text));
+      });
+    });
+    RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
+      if (!queries[q].continues) joiner.Finish();
+      query = q;
+      joiner.Add(queries[q], logits);
+    }));
+    joiner.Finish();
+    return absl::OkStatus();
   };
-  const EncodedRecords encoded =
-      EncodeRecords(session_, records, options_.source, options_.keep_going, encode);
-  size_t next = 0;  // record to be answered
-  absl::Status status;
-  const auto answer = [&](const TextLogits& text) {
-    const absl::Status& failure = encoded.failures[next];
-    failed_ += !failure.ok();
-    if (status.ok() && !failure.ok())
-      status = f(records[next], {{"error", std::string(failure.message())}});
-    empty_ += failure.ok() && options_.empty && IsEmpty(records[next]);
-    if (failure.ok() && HasEmptyAnswer(records[next], encoded.adapters[next])) {
-      OrderedJson nothing = EmptyAnswer(encoded.adapters[next]);
-      if (nothing.contains("text")) {
-        OrderedJson members = InputMembers(records[next]);
-        nothing.erase("text");
-        members.update(nothing);
-        nothing = std::move(members);
-      }
-      if (status.ok()) status = f(records[next], nothing);
-    } else if (status.ok() && failure.ok()) {
-      status = f(records[next], Of(encoded.adapters[next]).decoder(records[next], text));
-    }
-    ++next;
-  };
-  // Records without a window need no pass.
-  const auto answer_empty = [&] {
-    while (next < encoded.failures.size() && windows[next] == 0) answer({});
-  };
-  WindowJoiner joiner(answer);
-  RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
-    if (!queries[q].continues) {
-      joiner.Finish();
-      answer_empty();
-    }
-    joiner.Add(queries[q], logits);
-  }));
-  joiner.Finish();
-  answer_empty();
-  RETURN_IF_ERROR(status);
-  return encoded.end;
+  return ForEachRecord(
+      session_, records, options_.source,
+      [&](size_t i, int adapter, std::vector<Query>* queries) {
+        return Encode(records[i], adapter, queries);
+      },
+      run,
+      [&](size_t i, const absl::StatusOr<int>& adapter) {
+        return f(records[i], AnswerWithoutModel(records[i], adapter));
+      });
 }
 
 }  // namespace cloze

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "tasks/inference/record_loop.h"
 #include "tasks/inference/session.h"
 #include "tasks/task.h"
 
@@ -17,10 +18,9 @@ class Predictor {
  public:
   struct Options {
     std::string command;  // kMismatch unless it is the command for the model's task
-    std::string source;   // name of the records' file in messages
+    RecordSource source;  // keep_going: a wrong record gets the answer {"error": message}
     DecodeOptions decode = {};
-    bool keep_going = false;  // a wrong record gets the answer {"error": message}
-    bool empty = false;       // an empty record (IsEmpty) gets EmptyAnswer
+    bool empty = false;  // an empty record (IsEmpty) gets EmptyAnswer
   };
   // `session` must outlive the predictor.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(Session& session, Options options);
@@ -56,6 +56,8 @@ class Predictor {
   const OrderedJson& EmptyAnswer(int adapter);
   // True if EmptyAnswer is the answer: a tagger answers a text without words itself.
   bool HasEmptyAnswer(const Record& record, int adapter);
+  // Returns the answer to a record without windows; `adapter` is its error if it is wrong.
+  OrderedJson AnswerWithoutModel(const Record& record, const absl::StatusOr<int>& adapter);
   // Appends the windows of a record to *queries.
   absl::Status Encode(const Record& record, int adapter, std::vector<Query>* queries);
 

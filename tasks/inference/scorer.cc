@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/loss.h"
-#include "tasks/inference/session.h"
 #include "tasks/packer.h"
 
 namespace cloze {
@@ -21,21 +20,24 @@ Record TextRecord(const std::string& text) {
 
 }  // namespace
 
-absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> texts,
+absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> texts,
     const ScoreOptions& options, absl::FunctionRef<void(int64_t, absl::Span<const double>)> f) {
   std::vector<std::vector<double>> logs;
   for (const Example& text : texts) logs.emplace_back(text.rows.size());
   std::vector<int64_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-      [&](int64_t a, int64_t b) { return texts[a].ids.size() < texts[b].ids.size(); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::pair(texts[a].adapter, texts[a].ids.size()) <
+           std::pair(texts[b].adapter, texts[b].ids.size());
+  });
+  int adapter = 0;              // of the batch
   std::vector<double*> places;  // of the batch's rows, in `logs`
   Packer packer(options.batch_tokens, [&](const Batch& batch) -> absl::Status {
     if (options.stop != nullptr && *options.stop)
       return Error(Exit::kInterrupted, "stopped while scoring");
     RETURN_IF_ERROR(model.ReadEmbeddings(batch.ids));
     model.arena().Reset();
-    const Pass pass = model.NewPass(batch, options.compute, false, 0, options.adapter);
+    const Pass pass = model.NewPass(batch, options.compute, false, 0, adapter);
     bool finite = true;
     model.head().Loss(
         pass, model.encoder().Infer(pass), 0, {}, [&](Mat logits, int64_t first, float, Arena&) {
@@ -50,6 +52,8 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> te
     return absl::OkStatus();
   });
   for (const int64_t i : order) {
+    if (texts[i].adapter != adapter) RETURN_IF_ERROR(packer.Finish());
+    adapter = texts[i].adapter;
     Example masked = texts[i];
     for (size_t k = 0; k < texts[i].rows.size(); ++k) {
       const int32_t row = texts[i].rows[k];
@@ -109,8 +113,11 @@ absl::StatusOr<std::vector<TextPair>> PairReader::Next(
 
 absl::Status ScorePairs(Model& model, int32_t mask, absl::Span<const TextPair> pairs,
     const ScoreOptions& options, absl::FunctionRef<void(const TextPair&, double, double)> f) {
-  std::vector<Example> texts;
-  for (const TextPair& pair : pairs) texts.push_back(pair.good), texts.push_back(pair.bad);
+  std::vector<Query> texts;
+  for (const TextPair& pair : pairs) {
+    texts.push_back({pair.good, options.adapter});
+    texts.push_back({pair.bad, options.adapter});
+  }
   double good = 0;
   return ScoreTexts(model, mask, texts, options, [&](int64_t i, absl::Span<const double> logs) {
     const double score = std::accumulate(logs.begin(), logs.end(), 0.0);

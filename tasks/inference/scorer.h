@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "encoder/model.h"
 #include "tasks/data/readers.h"
+#include "tasks/inference/session.h"
 #include "tasks/record.h"
 
 namespace cloze {
@@ -16,15 +16,16 @@ namespace cloze {
 struct ScoreOptions {
   int64_t batch_tokens = 2048;
   DType compute = DType::kF32;
-  int adapter = 0;                          // see Model::NewPass
+  int adapter = 0;                          // of pairs, see Model::NewPass
   const std::atomic<bool>* stop = nullptr;  // may be null
 };
 
 // Computes the pseudo-log-likelihood of texts (Salazar et al. 2020): the sum over their tokens of
 // log p(token | all others), where that token alone is masked. Calls f(i, logs) for each text in
-// order; logs[k] is the logarithm of the token in `rows[k]` of text i. Requires a masked-LM head.
-// kInterrupted if *stop; kInternal if a logarithm is not finite; errors of Model::ReadEmbeddings.
-absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> texts,
+// order; logs[k] is the logarithm of the token in `rows[k]` of text i. Adapters are those of
+// Model::NewPass. Requires a masked-LM head. kInterrupted if *stop; kInternal if a logarithm is not
+// finite; errors of Model::ReadEmbeddings.
+absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> texts,
     const ScoreOptions& options,
     absl::FunctionRef<void(int64_t text, absl::Span<const double> logs)> f);
 
