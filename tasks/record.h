@@ -10,26 +10,9 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
+#include "tasks/data/record.h"
 
 namespace cloze {
-
-// A text, a pair of texts, words, or token ids.
-struct Record {
-  enum class Kind { kText, kPair, kWords, kIds };
-  Kind kind = Kind::kText;
-  std::string text, text_pair;
-  std::vector<std::string> words;
-  std::vector<int32_t> ids;
-  int64_t second = -1;  // index of the first of `ids` that is of type 1; -1: none
-  std::string adapter;  // name of an adapter; "" when none is named
-  std::string id;       // the user's id as JSON text, passed on to the answer; may be ""
-  int64_t line = 0;     // line of the input, from 1; 0: not from a file
-  // The cells of the table's row, or the JSON line as one cell; empty unless the output repeats
-  // them.
-  std::vector<std::string> cells;
-  // Not OK: the input has a wrong line here, and only `line` and `id` are set.
-  absl::Status wrong;
-};
 
 // The tokenizer and the limit of a model.
 struct ModelInput {

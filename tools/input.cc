@@ -76,8 +76,8 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   InputReader reader(options);
   ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
   const std::string& format = reader.options_.format;
+  const bool fasttext = format == "fasttext";
   reader.guessed_ = options.format.empty() && format == "text";
-  const bool table = format == "csv" || format == "tsv", fasttext = format == "fasttext";
   for (const auto& [option, name] : {std::pair("--text-field", options.text_field),
            std::pair("--text-pair-field", options.text_pair_field),
            std::pair("--id-field", options.id_field)}) {
@@ -85,69 +85,39 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
     return Error(Exit::kUsage, option, ": lines of ", fasttext ? "fastText" : "text",
         " have no fields: expected a table or JSON lines (--input-format csv, tsv or jsonl)");
   }
-  if (!table && !fasttext) {
-    DataSpec data = options.data;
-    data.set_format(format == "text" ? DataSpec::TEXT : DataSpec::JSONL);
-    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, CharsetOf(data)));
-    return reader;
-  }
+  DataSpec::Format kind = DataSpec::TEXT;  // also of ids
+  DataSpec::Format_Parse(absl::AsciiStrToUpper(format), &kind);
   // Not a pattern or a folder: later files may have other columns.
-  if (options.path != "-" && !PathExists(options.path))
+  const bool by_line = kind == DataSpec::TEXT || kind == DataSpec::JSONL;
+  if (!by_line && options.path != "-" && !PathExists(options.path))
     return Error(Exit::kNoInput, QuotePath(options.path), ": no such file");
-  if (IsDirectory(options.path))
+  if (!by_line && IsDirectory(options.path))
     return Error(Exit::kNoInput, QuotePath(options.path), ": is a folder: expected a file");
   DataSpec data = options.data;
-  data.clear_files();
-  data.clear_max_examples();
-  data.add_files(options.path);
-  DataSpec::Format kind = DataSpec::BY_EXTENSION;
-  DataSpec::Format_Parse(absl::AsciiStrToUpper(format), &kind);
   data.set_format(kind);
   if (!options.text_field.empty()) data.set_text_field(options.text_field);
   if (!options.text_pair_field.empty()) data.set_text_pair_field(options.text_pair_field);
   if (fasttext) data.clear_text_pair_field();
-  ASSIGN_OR_RETURN(TextReader rows, TextReader::Open(data, Labels::kIgnored, true));
-  reader.options_.pairs = !data.text_pair_field().empty();
-  reader.table_.emplace(std::move(rows));
+  const RecordOptions records = {.ids = format == "ids",
+      .pairs = options.pairs,
+      .blanks = options.blanks,
+      .keep = options.keep,
+      .vocab_size = options.vocab_size,
+      .text_field = options.text_field,
+      .text_pair_field = options.text_pair_field,
+      .id_field = options.id_field};
+  ASSIGN_OR_RETURN(reader.file_, OpenRecords(options.path, data, records));
   return reader;
 }
 
-absl::StatusOr<bool> InputReader::NextRow(Record* record) {
-  TextExample row;
-  absl::StatusOr<bool> more = table_->Next(&row);
-  if (columns_.empty()) columns_ = table_->columns();
-  if (const std::string note = table_->TakeNote(); !note.empty())
-    std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
-  const bool begun = !columns_.empty() || options_.format == "fasttext";
-  const bool bad_row = ExitOf(more.status()) == Exit::kData && !table_->refused();
-  if (bad_row && options_.skip_bad && begun) {
-    record->wrong = more.status();
-    record->line = row.line;
-    if (options_.keep) record->cells = std::move(row.cells);
-    return true;
-  }
-  if (!more.ok() || !*more) return more;
-  record->kind = options_.pairs ? Record::Kind::kPair : Record::Kind::kText;
-  record->text = std::move(row.text);
-  record->text_pair = std::move(row.text_pair);
-  record->line = row.line;
-  const std::string& name = options_.id_field.empty() ? "id" : options_.id_field;
-  const size_t id = absl::c_find(columns_, name) - columns_.begin();
-  if (id < columns_.size()) record->id = JsonString(row.cells[id]);
-  if (id == columns_.size() && !options_.id_field.empty()) {
-    return Error(Exit::kData, QuoteInput(options_.path), ": --id-field: no column \"", Quote(name),
-        "\"; there are \"", Quote(absl::StrJoin(columns_, "\", \"")), "\"");
-  }
-  if (options_.keep && !columns_.empty()) record->cells = std::move(row.cells);
-  return true;
-}
-
-absl::Status InputReader::CheckPlainText(const std::string& line) const {
+absl::Status InputReader::CheckPlainText(const Record& record) const {
+  const bool pair = record.kind == Record::Kind::kPair && record.wrong.ok();
+  const std::string line = pair ? absl::StrCat(record.text, "\t", record.text_pair) : record.text;
   std::string format;
   Record ignored;
   if (IsHeaderWith(line, options_.data.text_field())) {
     format = absl::StrContains(line, '\t') ? "tsv" : "csv";
-  } else if (line[0] == '{' && ParseInputJson(line, &ignored, options_).ok()) {
+  } else if (line[0] == '{' && ParseJsonRecord(line, {}, options_.data, &ignored).ok()) {
     format = "jsonl";
   } else if (absl::StartsWith(line, "__label__")) {
     format = "fasttext";
@@ -157,50 +127,15 @@ absl::Status InputReader::CheckPlainText(const std::string& line) const {
     format = "conll";
   }
   if (format.empty()) return absl::OkStatus();
-  return Error(Exit::kData, QuotePath(lines_->path()), ":", lines_->line_number(), ": looks like ",
+  return Error(Exit::kData, QuotePath(file_->path()), ":", record.line, ": looks like ",
       absl::AsciiStrToUpper(format), ": expected lines of text (give --input-format ", format,
       ", or --input-format text if these are texts)");
 }
 
-absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record* record) {
-  const bool blanks = options_.blanks && options_.format != "jsonl";
-  do {
-    if (!wait) {
-      ASSIGN_OR_RETURN(const bool ready, lines_->Ready());
-      if (!ready) return false;
-    }
-    ASSIGN_OR_RETURN(const bool more, lines_->Next(line));
-    if (!more) return false;
-    record->line = lines_->line_number();
-    if (!lines_->continued()) continue;
-    record->wrong = Error(Exit::kData, QuotePath(lines_->path()), ":", record->line,
-        ": a line of more than ", kMaxLineBytes, " bytes");
-    if (!options_.skip_bad) return record->wrong;
-    while (lines_->continued()) RETURN_IF_ERROR(lines_->Next(line).status());
-    return true;
-  } while (!blanks && line->find_first_not_of(" \t\r\v\f") == std::string::npos);
-  return true;
-}
-
-absl::StatusOr<bool> InputReader::NextObjectOrLine(bool wait, std::string* line, Record* record) {
-  if (options_.format != "jsonl") return NextLine(wait, line, record);
-  if (!wait) {
-    ASSIGN_OR_RETURN(const bool ready, lines_->Ready());
-    if (!ready) return false;
-  }
-  const auto next_line = [&](std::string* next) {
-    return NextLine(wait || objects_.in_array(), next, record);
-  };
-  ASSIGN_OR_RETURN(const bool more, objects_.Next(*lines_, next_line, line));
-  record->line = objects_.line();
-  return more;
-}
-
 void InputReader::WarnUnlessUtf8(const Record& record) {
   if (warned_) return;
-  const std::string& path = lines_ ? lines_->path() : options_.path;
   for (const std::string* text : {&record.text, &record.text_pair}) {
-    const std::string note = NotUtf8(path, record.line, *text);
+    const std::string note = NotUtf8(file_->path(), record.line, *text);
     if (note.empty()) continue;
     std::fprintf(stderr, "cloze: warning: %s; other bytes are read as U+FFFD\n", note.c_str());
     warned_ = true;
@@ -209,22 +144,13 @@ void InputReader::WarnUnlessUtf8(const Record& record) {
 }
 
 absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
-  if (table_) {
-    if (!wait) {
-      ASSIGN_OR_RETURN(const bool ready, table_->Ready());
-      if (!ready) return false;
-    }
-    return NextRow(record);
-  }
-  std::string line;
-  ASSIGN_OR_RETURN(const bool more, NextObjectOrLine(wait, &line, record));
-  if (!more) return false;
-  if (!record->wrong.ok()) return true;
-  if (!line.empty() && std::exchange(guessed_, false)) RETURN_IF_ERROR(CheckPlainText(line));
-  absl::Status status = Annotate(ParseInputLine(std::move(line), options_, record),
-      QuotePath(lines_->path()), ":", record->line);
-  if (!status.ok() && !options_.skip_bad) return status;
-  record->wrong = std::move(status);
+  const absl::StatusOr<bool> more = file_->NextRecord(wait, record);
+  if (const std::string note = file_->TakeNote(); !note.empty())
+    std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
+  if (!more.ok() || !*more) return more;
+  if (guessed_) RETURN_IF_ERROR(CheckPlainText(*record));
+  guessed_ = guessed_ && record->text.empty();
+  if (!record->wrong.ok() && !options_.skip_bad) return record->wrong;
   return true;
 }
 

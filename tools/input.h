@@ -3,15 +3,14 @@
 #define CLOZE_TOOLS_INPUT_H_
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/file.h"
 #include "core/base/status.h"
-#include "tasks/data/json_objects.h"
-#include "tasks/data/readers.h"
-#include "tasks/record.h"
+#include "tasks/data/format.h"
+#include "tasks/data/record.h"
 
 namespace cloze {
 
@@ -45,19 +44,8 @@ absl::StatusOr<std::string> InputFormat(const InputOptions& options);
 // "fasttext" (.ft), "text" (.txt); "" for standard input and other names.
 std::string FormatByExtension(const std::string& path);
 
-// Parses a line of the options' format, "text", "ids" or "jsonl", into *record, except `line`.
-// kData, without the place.
-absl::Status ParseInputLine(std::string line, const InputOptions& options, Record* record);
-// Parses an object into *record, except `line`. The kind of the record is the first of text, words
-// and ids that the object has. Skips unknown members. `options` may name the members of the texts
-// and of the id. kData, without the place.
-absl::Status ParseInputJson(
-    const std::string& json, Record* record, const InputOptions& options = {});
-
 class InputReader {
  public:
-  static constexpr int64_t kMaxLineBytes = 16 << 20;
-
   static absl::StatusOr<InputReader> Open(const InputOptions& options);
 
   // Reads into *records the next record, waiting for it if necessary, and as many more, up to
@@ -67,31 +55,22 @@ class InputReader {
   absl::Status Next(std::vector<Record>* records);
 
   // Names of the columns of a table, after its first row; empty for other formats.
-  const std::vector<std::string>& columns() const { return columns_; }
+  const std::vector<std::string>& columns() const { return file_->columns(); }
 
  private:
   explicit InputReader(InputOptions options) : options_(std::move(options)) {}
   // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, Record* record);
-  absl::StatusOr<bool> NextRow(Record* record);
-  // Reads a line that is not blank, or any with options_.blanks. A line that is too long sets
-  // record->wrong.
-  absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
-  // Reads a line as NextLine or, from a jsonl file, an object; waits inside an array.
-  absl::StatusOr<bool> NextObjectOrLine(bool wait, std::string* line, Record* record);
   // Prints a note about the first text that is not UTF-8.
   void WarnUnlessUtf8(const Record& record);
-  // Refuses the first line of a file of unknown format if it is not plain text.
-  absl::Status CheckPlainText(const std::string& line) const;
+  // Refuses a file of unknown format if its first line is not plain text.
+  absl::Status CheckPlainText(const Record& record) const;
 
-  std::optional<LineReader> lines_;
-  std::optional<TextReader> table_;
-  JsonObjects objects_;   // of jsonl
+  std::unique_ptr<FileReader> file_;
   InputOptions options_;  // with the format
   bool warned_ = false;
-  bool guessed_ = false;  // the format is text, and no option named it
-  std::vector<std::string> columns_;
-  absl::Status late_;  // an error after good records
+  bool guessed_ = false;  // the format is text, no option named it, and no line was read
+  absl::Status late_;     // an error after good records
 };
 
 }  // namespace cloze

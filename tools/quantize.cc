@@ -13,8 +13,8 @@
 #include "encoder/folder/model_folder.h"
 #include "tasks/run/run_folder.h"
 #include "tools/evaluation.h"
-#include "tools/gauge.h"
 #include "tools/infer.h"
+#include "tools/int8_comparison.h"
 #include "tools/process.h"
 
 namespace cloze {
@@ -22,7 +22,7 @@ namespace {
 
 struct QuantizeOptions {
   std::string model, out;
-  GaugeOptions gauge;
+  ComparisonOptions comparison;
   double max_loss = 0.5;
 };
 
@@ -59,7 +59,8 @@ void SetValues(absl::Span<const float> own, absl::FunctionRef<bool(const Param&)
 
 // Measures each block alone in int8. Keeps in floating point those that lose most, until the others
 // and the word embeddings together lose at most `most` points. Requires that all values are read.
-absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
+absl::StatusOr<Plan> MakePlan(
+    const Answerer& answer, const AnswersAndScore& before, Session& session, double most) {
   Plan plan;
   ParamStore& params = session.model().params();
   const std::vector<float> own(params.values().begin(), params.values().end());
@@ -72,7 +73,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
   const auto loss = [&](absl::FunctionRef<bool(const Param&)> wanted) -> absl::StatusOr<double> {
     SetValues(own, wanted, session.config(), &params);
     session.UseInt8(wanted);
-    ASSIGN_OR_RETURN(const Measured after, gauge.Measure(session));
+    ASSIGN_OR_RETURN(const AnswersAndScore after, answer(session));
     return PointsLost(before, after);
   };
   const int count = static_cast<int>(plan.blocks.size());
@@ -116,7 +117,7 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
 }
 
 absl::Status CheckOptions(const QuantizeOptions& options) {
-  if (options.gauge.data.empty() == options.gauge.texts.empty())
+  if (options.comparison.data.empty() == options.comparison.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
@@ -128,28 +129,29 @@ absl::Status CheckOptions(const QuantizeOptions& options) {
 absl::Status Quantize(const QuantizeOptions& options) {
   RETURN_IF_ERROR(CheckFolderName(options.out));
   RETURN_IF_ERROR(CheckOptions(options));
-  StopOnSignals();  // the gauge asks for signals
+  StopOnSignals();  // the comparison asks for signals
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
-  if (!session->config().source.empty() && options.gauge.data.empty()) {
+  if (!session->config().source.empty() && options.comparison.data.empty()) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an encoder-decoder: expected --data (pairs of a text and its target)");
   }
   ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options.model));
-  ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
-  ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
+  ASSIGN_OR_RETURN(
+      const Answerer answer, OpenComparison(options.model, options.comparison, *session));
+  ASSIGN_OR_RETURN(const AnswersAndScore before, answer(*session));
   RETURN_IF_ERROR(session->WordEmbeddings().status());  // reads them all
   ModelConfig config = session->config();
   config.original = HashParams(session->model().params(), config);
-  ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));
+  ASSIGN_OR_RETURN(const Plan plan, MakePlan(answer, before, *session, options.max_loss));
   RETURN_IF_ERROR(WriteFolder(options, plan, std::move(config), vectors, *session, folder.path()));
   ASSIGN_OR_RETURN(const auto written, Session::Open(folder.path(), DType::kF32));
   written->UseInt8();
-  ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
+  ASSIGN_OR_RETURN(const AnswersAndScore after, answer(*written));
   const double loss = PointsLost(before, after);
-  const bool labelled = !options.gauge.data.empty();
+  const bool labelled = !options.comparison.data.empty();
   const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric.name},
       {"before", before.value}, {"after", labelled ? after.value : 1 - loss / 100},
       {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
@@ -169,11 +171,11 @@ void AddQuantize(Command& app) {
   const auto declare = [](Command& command, QuantizeOptions& options) {
     command.Add("--model", &options.model, "Model folder: a run, or a Hugging Face folder.",
         {.required = true});
-    command.Add("--data", &options.gauge.data,
+    command.Add("--data", &options.comparison.data,
         "Labelled data, with the columns or fields of the run's spec. Models without a head need "
         "--texts.");
-    AddDataSet(command, &options.gauge.overrides);
-    command.Add("--texts", &options.gauge.texts,
+    AddDataSet(command, &options.comparison.overrides);
+    command.Add("--texts", &options.comparison.texts,
         "Texts without labels, one per line or in a table or JSON lines, with the columns or "
         "fields of the run's spec. The loss is then the share of answers that differ; "
         "for models that do not classify, 1 - the mean cosine of the texts' vectors, pooled as "

@@ -1,4 +1,5 @@
-// The interface of a data format, and the table of formats; private to tasks/data.
+// The interface of a data format, and the table of formats. Outside of tasks/data, OpenRecords
+// gives the reader of a file for inference.
 #ifndef CLOZE_TASKS_DATA_FORMAT_H_
 #define CLOZE_TASKS_DATA_FORMAT_H_
 
@@ -10,6 +11,7 @@
 
 #include "core/base/file.h"
 #include "tasks/data/readers.h"
+#include "tasks/data/record.h"
 
 namespace cloze {
 
@@ -26,6 +28,7 @@ struct Wanted {
   std::vector<Field> fields;  // of texts and documents
   Labels labels = Labels::kIgnored;
   bool keep_lines = false;  // fill Row::cells and TaggedSentence::file_lines
+  RecordOptions record = {};
 };
 
 // The values of the wanted fields in their order, and the items of the field that may be a list.
@@ -47,16 +50,22 @@ class FileReader {
   // Reads the next piece of the first field of the rows unless a format overrides it.
   virtual absl::StatusOr<bool> NextPiece(DocumentPiece* piece);
   virtual absl::StatusOr<bool> NextSentence(TaggedSentence*) { CLOZE_CHECK(false); }
+  // Reads the next record, by NextRow unless a format overrides it; false at the end or, without
+  // `wait`, when none is available yet. A wrong record has `wrong` set.
+  virtual absl::StatusOr<bool> NextRecord(bool wait, Record* record);
   virtual absl::StatusOr<bool> Ready() { return lines_.Ready(); }
+  const std::string& path() const { return lines_.path(); }
   int64_t stored_position() const { return lines_.stored_position(); }
   const std::vector<std::string>& columns() const { return names_; }
-  bool refused() const { return lines_.refused(); }
   // Returns what is odd about the file, "file: what", once; "" if nothing, or not known yet.
   std::string TakeNote() { return std::exchange(note_, ""); }
 
  protected:
   // Reads the next line; kData when it is longer than kRowBytes.
   absl::StatusOr<bool> NextLine(std::string* line);
+  // Reads the next line of a record, unless it is not available yet and `wait` is false. Sets the
+  // record's line, and `wrong` if the line is too long.
+  absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
   // Returns kData, "file:line: message"; without a line when it is 0.
   template <typename... Parts>
   absl::Status Fail(int64_t line, const Parts&... message) const {
@@ -70,6 +79,9 @@ class FileReader {
   std::string note_;
 
  private:
+  // Skips the rest of a line that is too long, and returns its error.
+  absl::Status SkipLine();
+
   Row row_;
   size_t piece_at_ = 0;  // where the next piece of row_ begins
 };
@@ -95,6 +107,11 @@ template <typename Reader>
 std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
   return std::make_unique<Reader>(std::move(lines), std::move(wanted));
 }
+
+// Opens a file, or "-", to read records. `spec` has the format, and says how the file is written
+// and which columns the texts are in. kSpec for a format without texts.
+absl::StatusOr<std::unique_ptr<FileReader>> OpenRecords(
+    const std::string& path, const DataSpec& spec, const RecordOptions& options);
 
 // Format::whole of formats with one record per line.
 size_t WholeLines(const std::string& text, const DataSpec& spec);

@@ -38,6 +38,20 @@ class JsonlReader : public FileReader {
     return true;
   }
 
+  absl::StatusOr<bool> NextRecord(bool wait, Record* record) override {
+    const auto next_line = [&](std::string* line) {
+      return NextLine(wait || objects_.in_array(), line, record);
+    };
+    ASSIGN_OR_RETURN(const bool more, objects_.Next(lines_, next_line, &text_));
+    if (!more) return false;
+    record->line = objects_.line();
+    if (!record->wrong.ok()) return true;
+    record->wrong =
+        Annotate(ParseJsonRecord(std::move(text_), wanted_.record, wanted_.spec, record),
+            QuotePath(path()), ":", record->line);
+    return true;
+  }
+
   absl::StatusOr<bool> NextSentence(TaggedSentence* sentence) override {
     const std::string &words_field = wanted_.spec.words_field(),
                       &tags_field = wanted_.spec.tags_field();

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "tasks/data/format.h"
 
@@ -143,9 +144,55 @@ int ColumnNumber(absl::string_view name) {
 
 absl::StatusOr<bool> FileReader::NextLine(std::string* line) {
   ASSIGN_OR_RETURN(const bool more, lines_.Next(line));
-  if (!lines_.continued()) return more;
-  while (lines_.continued()) RETURN_IF_ERROR(lines_.Next(line).status());
+  if (lines_.continued()) return SkipLine();
+  return more;
+}
+
+absl::StatusOr<bool> FileReader::NextLine(bool wait, std::string* line, Record* record) {
+  if (!wait) {
+    ASSIGN_OR_RETURN(const bool ready, lines_.Ready());
+    if (!ready) return false;
+  }
+  ASSIGN_OR_RETURN(const bool more, lines_.Next(line));
+  record->line = lines_.line_number();
+  if (lines_.continued()) record->wrong = SkipLine();
+  return more;
+}
+
+absl::Status FileReader::SkipLine() {
+  std::string ignored;
+  while (lines_.continued()) RETURN_IF_ERROR(lines_.Next(&ignored).status());
   return Fail(lines_.line_number(), "the line is longer than ", kRowBytes, " bytes");
+}
+
+absl::StatusOr<bool> FileReader::NextRecord(bool wait, Record* record) {
+  if (!wait) {
+    ASSIGN_OR_RETURN(const bool ready, Ready());
+    if (!ready) return false;
+  }
+  Row row;
+  const absl::StatusOr<bool> more = NextRow(&row);
+  const bool table =
+      wanted_.spec.format() == DataSpec::CSV || wanted_.spec.format() == DataSpec::TSV;
+  const bool begun = !table || !names_.empty();  // else the header is wrong
+  record->line = row.line;
+  if (begun && ExitOf(more.status()) == Exit::kData && !lines_.refused()) {
+    record->wrong = more.status();
+  } else if (!more.ok() || !*more) {
+    return more;
+  } else {
+    record->kind = row.values.size() > 1 ? Record::Kind::kPair : Record::Kind::kText;
+    record->text = std::move(row.values[0]);
+    if (row.values.size() > 1) record->text_pair = std::move(row.values[1]);
+    const std::string& given = wanted_.record.id_field;
+    const size_t id = absl::c_find(names_, given.empty() ? "id" : given) - names_.begin();
+    if (id < names_.size()) record->id = JsonString(row.cells[id]);
+    if (id == names_.size() && !given.empty())
+      return Fail(0, "id_field: no column \"", Quote(given), "\"; there are \"",
+          Quote(absl::StrJoin(names_, "\", \"")), "\"");
+  }
+  if (wanted_.record.keep) record->cells = std::move(row.cells);
+  return true;
 }
 
 absl::StatusOr<bool> FileReader::NextPiece(DocumentPiece* piece) {
@@ -159,6 +206,19 @@ absl::StatusOr<bool> FileReader::NextPiece(DocumentPiece* piece) {
   piece->last = piece->text.size() == rest.size();
   piece_at_ = piece->last ? 0 : piece_at_ + piece->text.size();
   return true;
+}
+
+absl::StatusOr<std::unique_ptr<FileReader>> OpenRecords(
+    const std::string& path, const DataSpec& spec, const RecordOptions& options) {
+  ASSIGN_OR_RETURN(const Format* format, FormatOf(spec, path));
+  if ((format->holds & Format::kTexts) == 0)
+    return Error(Exit::kSpec, QuotePath(path), ": format: holds no texts");
+  Wanted wanted = {spec, {{"text_field", spec.text_field()}}, Labels::kIgnored, true, options};
+  if (!spec.text_pair_field().empty())
+    wanted.fields.push_back({"text_pair_field", spec.text_pair_field()});
+  const Charset charset = options.ids ? Charset::kUtf8 : CharsetOf(spec);
+  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(path, kRowBytes, charset));
+  return format->open(std::move(lines), std::move(wanted));
 }
 
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
@@ -248,8 +308,6 @@ int64_t DataReader::total_bytes() const {
 std::vector<std::string> DataReader::columns() const {
   return reader_ == nullptr ? columns_ : reader_->columns();
 }
-
-bool DataReader::refused() const { return reader_ != nullptr && reader_->refused(); }
 
 std::string DataReader::TakeNote() {
   const std::string now = reader_ != nullptr ? reader_->TakeNote() : "";

@@ -123,8 +123,6 @@ class DataReader {
   // Returns the names of the columns of the current TSV or CSV file, or of the last one at the end;
   // their numbers if it has no header. Empty before its first row, and for other files.
   std::vector<std::string> columns() const;
-  // True if Next has refused the current file because it is not UTF-8.
-  bool refused() const;
   // Returns what is odd about the files read so far, each time once; "" if nothing. Known after
   // some rows or the end of a file.
   std::string TakeNote();

@@ -40,6 +40,19 @@ class TextFileReader : public FileReader {
     return true;
   }
 
+  // Returns a line.
+  absl::StatusOr<bool> NextRecord(bool wait, Record* record) override {
+    do {
+      ASSIGN_OR_RETURN(const bool more, NextLine(wait, &chunk_, record));
+      if (!more) return false;
+      if (!record->wrong.ok()) return true;
+    } while (!wanted_.record.blanks && chunk_.find_first_not_of(" \t\r\v\f") == std::string::npos);
+    record->wrong =
+        Annotate(ParseTextRecord(std::move(chunk_), wanted_.record, wanted_.spec, record),
+            QuotePath(path()), ":", record->line);
+    return true;
+  }
+
  private:
   // Reads a line, or a part of a long one; false after the last document.
   absl::StatusOr<bool> ReadMore() {

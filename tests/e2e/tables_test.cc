@@ -116,7 +116,7 @@ TEST_F(TablesTest, ColumnsCanBeNamed) {
   EXPECT_THAT(wrong.err,
       HasSubstr("other.tsv:1: text_field: no column \"subject\"; there are \"key\", \"body\""));
   EXPECT_THAT(Run("predict --model run --text-field body --id-field k other.tsv").err,
-      HasSubstr("--id-field: no column \"k\""));
+      HasSubstr("id_field: no column \"k\""));
 }
 
 TEST_F(TablesTest, JsonLinesKeepTheirBytes) {

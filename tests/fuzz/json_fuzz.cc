@@ -6,7 +6,7 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/families/families.h"
 #include "tests/fuzz/input.h"
-#include "tools/input.h"
+#include "tasks/data/record.h"
 
 namespace cloze {
 namespace {
@@ -58,7 +58,7 @@ void Index(absl::string_view json) {
 
 void InputLine(absl::string_view json) {
   Record record;
-  fuzz::CheckError(ParseInputJson(std::string(json), &record));
+  fuzz::CheckError(ParseJsonRecord(std::string(json), {}, {}, &record));
 }
 
 }  // namespace

@@ -316,8 +316,8 @@ TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
 }
 
 TEST(InputReader, RefusesEndlessLines) {
-  EXPECT_THAT(ErrorOf("a\n" + std::string(InputReader::kMaxLineBytes + 10, 'x'), {}),
-      HasSubstr("input:2: a line of more than"));
+  EXPECT_THAT(ErrorOf("a\n" + std::string(kRowBytes + 10, 'x'), {}),
+      HasSubstr("input:2: the line is longer than"));
 }
 
 TEST(InputReader, DoesNotWaitForMoreThanTheFirstLine) {

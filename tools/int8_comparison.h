@@ -1,8 +1,8 @@
 // Comparison of a model's answers with those of the same model in int8.
-#ifndef CLOZE_TOOLS_GAUGE_H_
-#define CLOZE_TOOLS_GAUGE_H_
+#ifndef CLOZE_TOOLS_INT8_COMPARISON_H_
+#define CLOZE_TOOLS_INT8_COMPARISON_H_
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,13 +11,13 @@
 
 namespace cloze {
 
-struct GaugeOptions {
+struct ComparisonOptions {
   std::vector<std::string> data, overrides;  // labelled data, see SetData
   std::string texts;                         // or a file of texts
 };
 
-// What a model answers.
-struct Measured {
+// The answers of a model, and their score.
+struct AnswersAndScore {
   Metric metric = {};
   double value = 0;                         // of the metric on labelled data; else 1
   std::vector<std::string> answers;         // to each text, without scores
@@ -27,22 +27,19 @@ struct Measured {
 // Returns how much worse `after` is. Of labelled data: 100 times the difference of the metrics or,
 // for metrics that are better when smaller, the increase in percent. Of texts: 100 times the share
 // of different answers or, for models that do not classify, 100 times (1 - the mean cosine). Both
-// must come from one gauge.
-double PointsLost(const Measured& before, const Measured& after);
+// must come from one Answerer.
+double PointsLost(const AnswersAndScore& before, const AnswersAndScore& after);
 // Returns the share of equal answers; NaN if there are none.
-double EqualShare(const Measured& before, const Measured& after);
+double EqualShare(const AnswersAndScore& before, const AnswersAndScore& after);
 
-class Gauge {
- public:
-  virtual ~Gauge() = default;
-  virtual absl::StatusOr<Measured> Measure(Session& session) = 0;
-};
+// Answers the texts of a comparison with the model of a session.
+using Answerer = std::function<absl::StatusOr<AnswersAndScore>(Session&)>;
 
-// Opens the gauge for the model in `session`, which was read from `folder`. Errors of reading the
-// data; kMismatch for labelled data if the model has no head.
-absl::StatusOr<std::unique_ptr<Gauge>> OpenGauge(
-    const std::string& folder, const GaugeOptions& options, Session& session);
+// Returns the answerer for the model in `session`, which was read from `folder`. Errors of reading
+// the data; kMismatch for labelled data if the model has no head.
+absl::StatusOr<Answerer> OpenComparison(
+    const std::string& folder, const ComparisonOptions& options, Session& session);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TOOLS_GAUGE_H_
+#endif  // CLOZE_TOOLS_INT8_COMPARISON_H_
