@@ -8,7 +8,6 @@ namespace {
 
 struct FillMaskOptions {
   InferOptions infer;
-  std::vector<std::string> texts;
   int top = 5;
   bool json = false;
 };
@@ -21,12 +20,9 @@ absl::Status FillMask(FillMaskOptions options) {
           *session, PredictorOptions(options.infer, "fill-mask", {.top = options.top})));
   if (!options.json && ::isatty(1) == 1) options.infer.format = "table";
   const InputOptions& input = options.infer.input;
-  if (!options.texts.empty() && !input.format.empty() && input.format != "text")
+  if (!input.texts.empty() && !input.format.empty() && input.format != "text")
     return UsageError("--input-format is not for texts as arguments");
-  if (options.texts.empty()) return AnswerInput(*predictor, options.infer);
-  std::vector<Record> records;
-  for (const std::string& text : options.texts) records.emplace_back().text = text;
-  return AnswerRecords(*predictor, options.infer, records);
+  return AnswerInput(*predictor, options.infer);
 }
 
 }  // namespace
@@ -34,8 +30,8 @@ absl::Status FillMask(FillMaskOptions options) {
 void AddFillMask(Command& app) {
   const auto declare = [](Command& command, FillMaskOptions& options) {
     AddInferOptions(command, &options.infer, false);
-    command.Add(
-        "text", &options.texts, "Texts with <mask>. Default: one per line of standard input.");
+    command.Add("text", &options.infer.input.texts,
+        "Texts with <mask>. Default: one per line of standard input.");
     AddInputFormat(command, &options.infer.input);
     AddOnError(command, &options.infer);
     command.Add(

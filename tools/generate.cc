@@ -12,7 +12,6 @@ namespace {
 
 struct GenerateCommandOptions {
   InferOptions infer;
-  std::vector<std::string> prompts;
   GenerateOptions generate;
   int64_t seed = 1;
   int end_token = -1;
@@ -171,7 +170,7 @@ absl::Status Generate(GenerateCommandOptions options) {
   RETURN_IF_ERROR(CheckExtension(options.infer.out, options.output == "jsonl"
                                                         ? std::vector<std::string>{"jsonl", "json"}
                                                         : std::vector<std::string>{"txt", "ids"}));
-  if (!options.prompts.empty() &&
+  if (!options.infer.input.texts.empty() &&
       (options.infer.input.path != "-" || !options.infer.input.format.empty()))
     return Error(Exit::kUsage, "--input and --input-format are not for prompts as arguments");
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
@@ -180,19 +179,12 @@ absl::Status Generate(GenerateCommandOptions options) {
   if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());
   Prompts prompts(*session, std::move(generator), options);
   RETURN_IF_ERROR(WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
-    if (!options.prompts.empty()) {
-      std::vector<Record> records;
-      for (const std::string& text : options.prompts) records.emplace_back().text = text;
-      const absl::Status status = prompts.Answer(records, writer);
-      return status.ok() ? writer.Flush() : status;
-    }
     auto reader = InputReader::Open(options.infer.input);
     if (!reader.ok()) return reader.status();
     return ForEachBatch(*reader, writer,
         [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
   }));
-  return InvalidLines(options.prompts.empty() ? QuoteInput(options.infer.input.path) : "arguments",
-      prompts.failed());
+  return InvalidLines(options.infer.input.name(), prompts.failed());
 }
 
 void DeclareChoice(Command& command, GenerateOptions* options) {
@@ -221,7 +213,8 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
 void AddGenerate(Command& app) {
   const auto declare = [](Command& command, GenerateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
-    command.Add("prompt", &options.prompts, "Texts to continue. Default: those of --input.");
+    command.Add(
+        "prompt", &options.infer.input.texts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
         "File with prompts: one per line, or a table or JSON lines; - is standard input. Blank "
         "lines are skipped.",

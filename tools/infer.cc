@@ -17,14 +17,6 @@ namespace {
 
 constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
-// Reports what did not fit; kData if lines were wrong.
-absl::Status ReportProblems(
-    const Predictor& predictor, const std::string& source, int64_t unplaced = 0) {
-  ReportCut(predictor.cut());
-  ReportEmpty(predictor.empty(), "whose answer is empty");
-  return InvalidLines(source, predictor.failed() + unplaced, kSeeErrors);
-}
-
 // Returns `text` without white space at its ends and, with `lowercase`, in lower case.
 std::string Stripped(const std::string& text, bool lowercase) {
   std::string out;
@@ -39,12 +31,6 @@ std::string Stripped(const std::string& text, bool lowercase) {
   }
   out.resize(end);
   return out;
-}
-
-AnswerWriter WriterOf(const InferOptions& options, Predictor& predictor, LineWriter* writer) {
-  const bool table = options.format == "csv" || options.format == "tsv";
-  return AnswerWriter(options.format, options.on_error == "line", writer,
-      table ? predictor.EmptyAnswer() : OrderedJson(), options.label_separator);
 }
 
 }  // namespace
@@ -257,7 +243,7 @@ Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
 }
 
 RecordSource SourceOf(const InferOptions& options) {
-  return {QuoteInput(options.input.path), options.on_error == "line"};
+  return {options.input.name(), options.on_error == "line"};
 }
 
 Predictor::Options PredictorOptions(
@@ -273,29 +259,22 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   int64_t unplaced = 0;
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers = WriterOf(options, predictor, &writer);
+    const bool table = options.format == "csv" || options.format == "tsv";
+    AnswerWriter answers(options.format, options.on_error == "line", &writer,
+        table ? predictor.EmptyAnswer() : OrderedJson(), options.label_separator);
     RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
         if (ExitOf(status) != Exit::kData) return status;
-        return Annotate(status, QuoteInput(options.input.path), ":", record.line);
+        return Annotate(status, options.input.name(), ":", record.line);
       });
     }));
     unplaced = answers.unplaced();
     return answers.Finish(reader.columns());
   }));
-  return ReportProblems(predictor, QuoteInput(options.input.path), unplaced);
-}
-
-absl::Status AnswerRecords(
-    Predictor& predictor, const InferOptions& options, absl::Span<const Record> records) {
-  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
-    AnswerWriter answers = WriterOf(options, predictor, &writer);
-    return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
-      return answers.Write(record, {}, answer);
-    });
-  }));
-  return ReportProblems(predictor, "arguments");
+  ReportCut(predictor.cut());
+  ReportEmpty(predictor.empty(), "whose answer is empty");
+  return InvalidLines(options.input.name(), predictor.failed() + unplaced, kSeeErrors);
 }
 
 void ReportEmpty(int64_t count, const char* answer) {

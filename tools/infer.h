@@ -103,10 +103,6 @@ Predictor::Options PredictorOptions(
 
 // Answers all of the input in the format of the options, and reports cut texts and wrong lines.
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options);
-// The same for these records; the input is not read.
-absl::Status AnswerRecords(
-    Predictor& predictor, const InferOptions& options, absl::Span<const Record> records);
-
 // Reports on stderr how many texts were cut or read in windows, if any.
 void ReportCut(const CutCounts& cut);
 // Reports on stderr how many records were empty, if any; `answer` says what became of them.

@@ -74,6 +74,7 @@ absl::StatusOr<std::string> InputFormat(const InputOptions& options) {
 
 absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   InputReader reader(options);
+  if (!options.texts.empty()) return reader;
   ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
   const std::string& format = reader.options_.format;
   const bool fasttext = format == "fasttext";
@@ -98,14 +99,8 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   if (!options.text_field.empty()) data.set_text_field(options.text_field);
   if (!options.text_pair_field.empty()) data.set_text_pair_field(options.text_pair_field);
   if (fasttext) data.clear_text_pair_field();
-  const RecordOptions records = {.ids = format == "ids",
-      .pairs = options.pairs,
-      .blanks = options.blanks,
-      .keep = options.keep,
-      .vocab_size = options.vocab_size,
-      .text_field = options.text_field,
-      .text_pair_field = options.text_pair_field,
-      .id_field = options.id_field};
+  RecordOptions records = options;
+  records.ids = format == "ids";
   ASSIGN_OR_RETURN(reader.file_, OpenRecords(options.path, data, records));
   return reader;
 }
@@ -133,7 +128,7 @@ absl::Status InputReader::CheckPlainText(const Record& record) const {
 }
 
 void InputReader::WarnUnlessUtf8(const Record& record) {
-  if (warned_) return;
+  if (warned_ || file_ == nullptr) return;
   for (const std::string* text : {&record.text, &record.text_pair}) {
     const std::string note = NotUtf8(file_->path(), record.line, *text);
     if (note.empty()) continue;
@@ -144,6 +139,11 @@ void InputReader::WarnUnlessUtf8(const Record& record) {
 }
 
 absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
+  if (file_ == nullptr) {
+    if (next_text_ == options_.texts.size()) return false;
+    record->text = options_.texts[next_text_++];
+    return true;
+  }
   const absl::StatusOr<bool> more = file_->NextRecord(wait, record);
   if (const std::string note = file_->TakeNote(); !note.empty())
     std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
@@ -157,7 +157,8 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
 absl::Status InputReader::Next(std::vector<Record>* records) {
   records->clear();
   if (!late_.ok()) return late_;
-  const bool asks = options_.path == "-" && ::isatty(0) == 1 && ::isatty(2) == 1;
+  const bool asks =
+      file_ != nullptr && options_.path == "-" && ::isatty(0) == 1 && ::isatty(2) == 1;
   if (asks) std::fputs("> ", stderr);
   int64_t bytes = 0;
   while (static_cast<int64_t>(records->size()) < options_.records && bytes < kBatchBytes) {

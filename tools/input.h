@@ -14,28 +14,26 @@
 
 namespace cloze {
 
-struct InputOptions {
-  std::string path = "-";  // "-": standard input
-  // Of the lines; blank ones are skipped unless `blanks` is set.
-  //   text: the line is the text; with `pairs`, text TAB second text
-  //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
-  //     "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
-  //   ids: token ids between blanks, or an object with "ids"
-  //   csv, tsv: rows of a table; fasttext: labels, which are left out, and a text
+// `ids` is not used: the format says it.
+struct InputOptions : RecordOptions {
+  std::string path = "-";               // "-": standard input
+  std::vector<std::string> texts = {};  // arguments of the command, in place of the file
+  // text: the line is the text; with `pairs`, text TAB second text
+  // jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
+  //   "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
+  // ids: token ids between blanks, or an object with "ids"
+  // csv, tsv: rows of a table; fasttext: labels, which are left out, and a text
   // Empty: by the extension of the path; text for standard input and other names.
   std::string format = {};
-  bool pairs = false;      // text: each line is a pair
-  bool blanks = false;     // text, ids, fasttext: a blank line is an empty record
-  int64_t records = 256;   // most records of a batch
-  int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
-  // Names of the columns or members, as the user gave them; the ones given must be there.
-  std::string text_field = {}, text_pair_field = {}, id_field = {};
+  int64_t records = 256;  // most records of a batch
   // How the file is read where it does not tell: as the model's training data were, except for
-  // `reading` and the names above.
+  // `reading` and the names of RecordOptions.
   DataSpec data = {};
   std::vector<std::string> reading = {};  // of --set, see OverrideReading
-  bool keep = false;                      // fill Record::cells
   bool skip_bad = false;                  // return wrong lines as records with `wrong` set
+
+  // Returns the name of the input in messages.
+  std::string name() const { return texts.empty() ? QuoteInput(path) : "arguments"; }
 };
 
 // Returns the format of `options`, never empty. kUsage for CoNLL files, which `cloze tag` reads.
@@ -55,7 +53,9 @@ class InputReader {
   absl::Status Next(std::vector<Record>* records);
 
   // Names of the columns of a table, after its first row; empty for other formats.
-  const std::vector<std::string>& columns() const { return file_->columns(); }
+  const std::vector<std::string>& columns() const {
+    return file_ != nullptr ? file_->columns() : no_columns_;
+  }
 
  private:
   explicit InputReader(InputOptions options) : options_(std::move(options)) {}
@@ -66,7 +66,9 @@ class InputReader {
   // Refuses a file of unknown format if its first line is not plain text.
   absl::Status CheckPlainText(const Record& record) const;
 
-  std::unique_ptr<FileReader> file_;
+  std::unique_ptr<FileReader> file_;  // null: options_.texts are read
+  size_t next_text_ = 0;
+  std::vector<std::string> no_columns_;
   InputOptions options_;  // with the format
   bool warned_ = false;
   bool guessed_ = false;  // the format is text, no option named it, and no line was read

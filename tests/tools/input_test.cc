@@ -142,7 +142,8 @@ TEST(InputReader, EachFileTellsItsForm) {
         {DataSpec::UTF8, DataSpec::LATIN1, DataSpec::UTF16, DataSpec::WINDOWS1252}) {
       const bool latin = encoding == DataSpec::LATIN1 || encoding == DataSpec::WINDOWS1252;
       for (const char* delimiter : {"", ",", ";", "\t"}) {
-        InputOptions options{.format = format, .pairs = true};
+        InputOptions options{.format = format};
+        options.pairs = true;
         options.data.set_encoding(encoding);
         options.data.set_delimiter(delimiter);
         options.data.set_text_pair_field("pair");
@@ -192,7 +193,8 @@ TEST(InputReader, RefusesInputThatIsNotUtf8AtItsEnd) {
 
 // A cell that is repeated beside an answer keeps its bytes.
 TEST(InputReader, KeepsCellsByteForByte) {
-  InputOptions options{.path = TemporaryFolder() + "/in", .format = "csv", .keep = true};
+  InputOptions options{.path = TemporaryFolder() + "/in", .format = "csv"};
+  options.keep = true;
   std::ofstream(options.path, std::ios::binary)
       << "id,text,\"a\r\nb\"\r\n 7 ,\"x\r\ny\nz\"\"\",\t\"q\" \r\n";
   InputReader reader = *InputReader::Open(options);
@@ -205,10 +207,12 @@ TEST(InputReader, KeepsCellsByteForByte) {
 }
 
 TEST(InputReader, ReadsPairs) {
-  const auto records = ReadAll("a\tb\tc\n", {.pairs = true});
+  InputOptions pairs;
+  pairs.pairs = true;
+  const auto records = ReadAll("a\tb\tc\n", pairs);
   EXPECT_EQ(records->front().kind, Kind::kPair);
   EXPECT_EQ(records->front().text_pair, "b\tc");
-  EXPECT_THAT(ErrorOf("a\tb\nc\n", {.pairs = true}), HasSubstr("input:2: no tab"));
+  EXPECT_THAT(ErrorOf("a\tb\nc\n", pairs), HasSubstr("input:2: no tab"));
 }
 
 TEST(InputReader, ReadsJson) {
@@ -294,7 +298,9 @@ TEST(InputReader, ReadsArraysOfObjects) {
 }
 
 TEST(InputReader, ReadsIds) {
-  const auto records = ReadAll("1  2\t3\n{\"ids\": [4]}\n", {.format = "ids", .vocab_size = 5});
+  InputOptions ids{.format = "ids"};
+  ids.vocab_size = 5;
+  const auto records = ReadAll("1  2\t3\n{\"ids\": [4]}\n", ids);
   ASSERT_TRUE(records.ok()) << records.status();
   EXPECT_THAT((*records)[0].ids, ElementsAre(1, 2, 3));
   EXPECT_THAT((*records)[1].ids, ElementsAre(4));
@@ -302,7 +308,7 @@ TEST(InputReader, ReadsIds) {
   EXPECT_THAT(ErrorOf("1 x", {.format = "ids"}), HasSubstr("input:1: \"x\" is not a token id"));
   EXPECT_THAT(ErrorOf("1\n99999999999", {.format = "ids"}),
       HasSubstr("input:2: \"99999999999\" is not a token id"));
-  EXPECT_THAT(ErrorOf("5", {.format = "ids", .vocab_size = 5}), HasSubstr("whose ids are 0 to 4"));
+  EXPECT_THAT(ErrorOf("5", ids), HasSubstr("whose ids are 0 to 4"));
 }
 
 TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
