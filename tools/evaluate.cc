@@ -10,7 +10,6 @@
 #include "tasks/inference/evaluate.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
-#include "tools/predictions.h"
 #include "tools/ranks.h"
 #include "tools/text_table.h"
 
@@ -34,6 +33,32 @@ absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
       ": expected a name that ends in .csv, .tsv or .jsonl, or -"));
 }
 
+// Members of an answer that get "predicted_" before their name.
+bool IsPredicted(const std::string& name, bool number) {
+  return name == "label" || name == "labels" || name == "tags" || (number && name == "score");
+}
+
+// Writes the row of the next example of `reader`: the columns of the input, then
+//   one label   true_label, predicted_label, score, and the score of each label
+//   several     true_labels, predicted_labels, and the score of each label
+//   a number    true_score, predicted_score
+//   tags        words, true_tags, predicted_tags
+//   an answer   true_answers, answer, score and its place
+absl::Status WritePrediction(const LabelledReader& reader, const Decoder& decoder,
+    const TextLogits& text, AnswerWriter* writer) {
+  LabelledRecord next;
+  ASSIGN_OR_RETURN(const bool more, reader(&next));
+  if (!more) return Error(Exit::kData, "--predictions: the data changed while they were evaluated");
+  OrderedJson& row = next.answer;
+  const bool number = row.contains("true_score");
+  const OrderedJson answer = decoder(next.record, text);
+  for (const auto& [name, value] : answer.items()) {
+    if (name == "tokens" || (number && name == "label")) continue;
+    row[IsPredicted(name, number) ? "predicted_" + name : name] = value;
+  }
+  return writer->Write(next.record, next.columns, row);
+}
+
 // Evaluates `store`, the spec's validation, and writes the predictions if that is wanted.
 absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& options,
     const TaskSpec& spec, const Task& task, const ExampleStore& store, Model& model,
@@ -55,14 +80,17 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
         AnswerWriter answers(
             *format, false, &writer, {}, spec.sequence_classification().label_separator());
         const Decoder decoder = task.NewDecoder(model, how.decode);
-        ASSIGN_OR_RETURN(
-            PredictionRows rows, PredictionRows::Open(task, spec.validation(), decoder, &answers));
-        how.on_text = [&](const TextLogits& text) { rows.Add(text); };
+        RETURN_IF_ERROR(RequireFiles(spec.validation(), "--predictions reads the data again"));
+        ASSIGN_OR_RETURN(const LabelledReader reader, task.OpenLabelled(spec.validation()));
+        absl::Status rows;  // the first error
+        how.on_text = [&](const TextLogits& text) {
+          if (rows.ok()) rows = WritePrediction(reader, decoder, text, &answers);
+        };
         open = true;
         RETURN_IF_ERROR(ranks.Agree(absl::OkStatus()));
         results = Evaluate(model, task, store, how);
         RETURN_IF_ERROR(results.status());
-        RETURN_IF_ERROR(rows.status());
+        RETURN_IF_ERROR(rows);
         return answers.Finish();
       });
   RETURN_IF_ERROR(open ? written : ranks.Agree(written));
