@@ -29,7 +29,8 @@ class PredictQuestionsTest : public FilesTest {
   }
   OrderedJson Answer(const Model& model) {
     const auto session = Open(model);
-    const auto predictor = Predictor::Create(*session, {.command = "predict", .source = "test"});
+    const auto predictor =
+        Predictor::Create(*session, {.command = "predict", .source = {.name = "test"}});
     EXPECT_TRUE(predictor.ok()) << predictor.status();
     OrderedJson answer;
     EXPECT_TRUE((*predictor)
@@ -80,7 +81,8 @@ TEST_F(PredictQuestionsTest, WrongMembersOfTheFolderAreRefused) {
   model.Initialize(1);
   config_.task_fields = {{"overlap", "half"}};
   const auto session = Open(model);
-  ExpectError(Predictor::Create(*session, {.command = "predict", .source = "test"}).status(),
+  ExpectError(
+      Predictor::Create(*session, {.command = "predict", .source = {.name = "test"}}).status(),
       Exit::kData, "config.json: overlap: expected");
 }
 

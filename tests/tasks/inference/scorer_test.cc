@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "encoder/families/families.h"
-#include "tasks/batcher.h"
+#include "tasks/packer.h"
 
 namespace cloze {
 namespace {
@@ -27,7 +27,8 @@ class ScorerTest : public testing::Test {
   ScorerTest() {
     model_.Initialize(3);
     for (int i = 0; i < 30; ++i) {
-      Example& text = texts_.emplace_back();
+      Query& text = texts_.emplace_back();
+      text.adapter = 0;
       const int n = 2 + i * 7 % 31;
       text.ids.push_back(2);
       for (int t = 0; t < n; ++t) {
@@ -65,7 +66,7 @@ class ScorerTest : public testing::Test {
   }
 
   Model model_{Config(), false};
-  std::vector<Example> texts_;
+  std::vector<Query> texts_;
 };
 
 TEST_F(ScorerTest, MasksOneTokenAtATime) {

@@ -176,7 +176,7 @@ class TagWordsTest : public FilesTest {
     std::vector<std::vector<WordTag>> tags;
     const std::vector<std::string>& labels = session.config().labels;
     ASSIGN_OR_RETURN(const auto predictor,
-        Predictor::Create(session, {.command = "tag", .source = "test", .decode = {}}));
+        Predictor::Create(session, {.command = "tag", .source = {.name = "test"}, .decode = {}}));
     RETURN_IF_ERROR(
         predictor->Answer(records, [&](const Record&, const OrderedJson& answer) -> absl::Status {
           tags.emplace_back();

@@ -384,7 +384,8 @@ TEST_F(TrainerTest, TaggersAnswerFromThePiecesThatTheyWereTrainedOn) {
     weights.insert(Weights(pieces));
     const auto session = Session::Open(Path(pieces), DType::kF32);
     ASSERT_TRUE(session.ok()) << session.status();
-    const auto predictor = Predictor::Create(**session, {.command = "tag", .source = "test"});
+    const auto predictor =
+        Predictor::Create(**session, {.command = "tag", .source = {.name = "test"}});
     ASSERT_TRUE(predictor.ok()) << predictor.status();
     int right = 0;
     for (int i = 0; i < 40; ++i) {
