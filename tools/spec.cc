@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "tasks/training/setup.h"
+#include "tasks/training/run_inputs.h"
 #include "tools/command.h"
 #include "tools/process.h"
 

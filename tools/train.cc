@@ -12,6 +12,7 @@
 #include "core/base/threads.h"
 #include "tasks/jobs/plan.h"
 #include "tasks/jobs/sweep.h"
+#include "tasks/run/run_folder.h"
 #include "tools/command.h"
 #include "tools/process.h"
 #include "tools/ranks.h"
@@ -213,6 +214,14 @@ absl::Status Sweep(
   return PrintResult(options, json, &best.results);
 }
 
+// Adds how a new run begins with the weights of the run in `directory`, which does not fit the
+// spec.
+absl::Status WithForkHint(const absl::Status& status, const std::string& directory) {
+  if (ExitOf(status) != Exit::kMismatch || SpecOfRun(directory).empty()) return status;
+  return Error(Exit::kMismatch, status.message(), "\na new run with its weights: --fork ",
+      QuotePath(directory), " --set output.directory=...");
+}
+
 absl::Status Train(const TrainOptions& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   const auto task = MakeTask(loaded.spec);
@@ -244,8 +253,9 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
     for (const SweepSummary::Run& run : all.runs) json["values"].push_back(run.value);
     return PrintResult(options, json, &all.runs[all.best].results);
   }
-  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
-  ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
+  const auto trainer = Trainer::Create(loaded, how);
+  if (!trainer.ok()) return WithForkHint(trainer.status(), loaded.spec.output().directory());
+  ASSIGN_OR_RETURN(const Trainer::Summary summary, (*trainer)->Run());
   json["steps"] = summary.steps;
   json["train_loss"] = summary.loss;
   if (summary.metric.name.empty()) return PrintResult(options, json, nullptr);

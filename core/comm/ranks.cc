@@ -24,46 +24,52 @@ Ranks& OneRank() {
   return one;
 }
 
-void Ranks::Broadcast(std::string* bytes) {
-  auto size = static_cast<double>(first() ? bytes->size() : 0);
-  Sum({&size, 1});
-  bytes->resize(static_cast<size_t>(size));
+void Ranks::GatherBytes(const void* mine, size_t n, void* all) {
+  std::vector<double> numbers(n * size());
+  std::copy_n(static_cast<const uint8_t*>(mine), n, numbers.begin() + n * rank());
+  Sum(absl::MakeSpan(numbers));
+  std::copy(numbers.begin(), numbers.end(), static_cast<uint8_t*>(all));
+}
+
+void Ranks::Broadcast(std::string* value) {
+  size_t bytes = value->size();
+  Broadcast(&bytes);
+  value->resize(bytes);
   std::vector<Message> send, receive;
-  const auto length = static_cast<int64_t>(bytes->size());
-  for (int r = 1; r < this->size() && first(); ++r) send.push_back({r, bytes->data(), length});
-  if (!first()) receive.push_back({0, bytes->data(), length});
+  const auto length = static_cast<int64_t>(bytes);
+  for (int r = 1; r < size() && first(); ++r) send.push_back({r, value->data(), length});
+  if (!first()) receive.push_back({0, value->data(), length});
   Exchange(send, receive);
 }
 
 absl::Status Ranks::Agree(const absl::Status& status) {
   if (size() == 1) return status;
-  std::vector<double> codes(size());
-  codes[rank()] = static_cast<int>(ExitOf(status));
-  Sum(absl::MakeSpan(codes));
-  const auto found = std::find_if(codes.begin(), codes.end(), [](double c) { return c != 0; });
+  const std::vector<Exit> codes = Gather(ExitOf(status));
+  const auto found =
+      std::find_if(codes.begin(), codes.end(), [](Exit code) { return code != Exit::kOk; });
   if (found == codes.end()) return absl::OkStatus();
   const auto from = static_cast<int>(found - codes.begin());
-  constexpr int64_t kMost = 4096;  // bytes of a message
-  std::string message(kMost, '\0');
+  constexpr int64_t kMaxMessage = 4096;  // bytes of a message
+  std::string message(kMaxMessage, '\0');
   if (rank() == from) {
     const std::string own =
         from == 0 ? std::string(status.message()) : absl::StrCat(name(), ": ", status.message());
-    own.copy(message.data(), kMost);
+    own.copy(message.data(), kMaxMessage);
   }
   std::vector<Message> send, receive;
   for (int r = 0; r < size() && rank() == from; ++r) {
-    if (r != from) send.push_back({r, message.data(), kMost});
+    if (r != from) send.push_back({r, message.data(), kMaxMessage});
   }
-  if (rank() != from) receive.push_back({from, message.data(), kMost});
+  if (rank() != from) receive.push_back({from, message.data(), kMaxMessage});
   Exchange(send, receive);
-  return Error(static_cast<Exit>(*found), message.substr(0, message.find('\0')));
+  return Error(*found, message.substr(0, message.find('\0')));
 }
 
-absl::Status Ranks::OnFirst(absl::FunctionRef<absl::Status()> f) {
-  return Together([&] { return first() ? f() : absl::OkStatus(); });
+absl::Status Ranks::OnRoot(absl::FunctionRef<absl::Status()> f) {
+  return RunCollectively([&] { return first() ? f() : absl::OkStatus(); });
 }
 
-absl::Status Ranks::Together(absl::FunctionRef<absl::Status()> f) {
+absl::Status Ranks::RunCollectively(absl::FunctionRef<absl::Status()> f) {
   const bool before = std::exchange(patient_, true);
   absl::Status status;
   {

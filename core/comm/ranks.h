@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
@@ -24,10 +26,23 @@ class Ranks {
   // "rank 2 on node-7".
   virtual std::string name() const { return "rank 0"; }
 
-  // Replaces each number by its sum over the ranks. Exact if all but one rank have 0.
+  // Replaces each number by its sum over the ranks. Exact when one rank contributes, which
+  // Broadcast and Gather rely on.
   virtual void Sum(absl::Span<double> /*numbers*/) {}
-  // Replaces `bytes` by those of rank 0.
-  void Broadcast(std::string* bytes);
+  // Replaces the value by that of rank 0. T is trivially copyable.
+  void Broadcast(std::string* value);
+  template <typename T>
+  void Broadcast(T* value) {
+    *value = Gather(*value).front();
+  }
+  // Returns the values of all ranks, by rank. T is trivially copyable.
+  template <typename T>
+  std::vector<T> Gather(const T& mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(size());
+    GatherBytes(&mine, sizeof(T), all.data());
+    return all;
+  }
 
   // Bytes that go to or come from a rank.
   struct Message {
@@ -52,9 +67,9 @@ class Ranks {
   absl::Status Agree(const absl::Status& status);
   // Calls f on every rank; f may take any time. A waiting rank ends the job only if a working rank
   // stays silent for the timeout. Returns the error of the lowest rank that has one.
-  absl::Status Together(absl::FunctionRef<absl::Status()> f);
+  absl::Status RunCollectively(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 only; the others wait for any time. Returns its status on every rank.
-  absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
+  absl::Status OnRoot(absl::FunctionRef<absl::Status()> f);
   // Returns kMismatch, with the name of the rank, if `value` is not that of rank 0. `what` names
   // the value in the message, such as "the spec".
   absl::Status CheckSame(absl::string_view what, absl::string_view value);
@@ -64,9 +79,12 @@ class Ranks {
   virtual void BeginWork() {}
   virtual void EndWork() {}
 
+  // Copies n bytes of each rank to `all`, by rank.
+  void GatherBytes(const void* mine, size_t n, void* all);
+
   double timeout_ = 300;
   std::atomic<bool> background_ = false;
-  bool patient_ = false;  // in Together: the others may work for any time
+  bool patient_ = false;  // in RunCollectively: the others may work for any time
 };
 
 // The only rank of its process.

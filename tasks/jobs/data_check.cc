@@ -10,7 +10,7 @@
 #include "tasks/data_summary.h"
 #include "tasks/findings.h"
 #include "tasks/run/run_folder.h"
-#include "tasks/training/setup.h"
+#include "tasks/training/run_inputs.h"
 
 namespace cloze {
 namespace {
@@ -48,25 +48,25 @@ absl::StatusOr<OrderedJson> CheckData(
     const LoadedSpec& given, const std::string& scratch, const std::atomic<bool>* stop) {
   LoadedSpec loaded = given;
   KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
-  ASSIGN_OR_RETURN(const Setup setup,
-      Prepare(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
-  const std::vector<std::string> labels = CountedLabels(*setup.task, setup.config);
-  const ExampleStore* validation = setup.validation ? &setup.validation->store : nullptr;
-  ASSIGN_OR_RETURN(const Findings found, Compare(setup.train->store, validation, stop));
+  ASSIGN_OR_RETURN(const RunInputs inputs,
+      LoadRunInputs(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
+  const std::vector<std::string> labels = CountedLabels(*inputs.task, inputs.config);
+  const ExampleStore* validation = inputs.validation ? &inputs.validation->store : nullptr;
+  ASSIGN_OR_RETURN(const Findings found, Compare(inputs.train->store, validation, stop));
   OrderedJson check = OrderedJson::object();
   OrderedJson only = OrderedJson::array(), warnings = OrderedJson::array();
   const auto content = [&](const ExampleStore& store) {
     return ContentOf(store, labels.size(), store.size(), stop);
   };
-  ASSIGN_OR_RETURN(const StoreContent train, content(setup.train->store));
-  check["train"] = PartOf(setup.train->store.stats(), found.train, train, labels);
+  ASSIGN_OR_RETURN(const StoreContent train, content(inputs.train->store));
+  check["train"] = PartOf(inputs.train->store.stats(), found.train, train, labels);
   if (validation != nullptr) {
     ASSIGN_OR_RETURN(const StoreContent held_out, content(*validation));
     check["validation"] = PartOf(validation->stats(), found.validation, held_out, labels);
     for (size_t i = 0; i < labels.size(); ++i) {
       if (train.classes[i] == 0 && held_out.classes[i] > 0) only.push_back(labels[i]);
     }
-    for (const std::string& label : setup.validation->unseen_labels) only.push_back(label);
+    for (const std::string& label : inputs.validation->unseen_labels) only.push_back(label);
   }
   const auto warn = [&](const std::vector<std::string>& lines) {
     for (const std::string& line : lines) warnings.push_back(line);
@@ -78,10 +78,11 @@ absl::StatusOr<OrderedJson> CheckData(
     }
     warn(DescribeOddities(name, built.store.stats()));
   };
-  describe("train", *setup.train);
-  if (validation != nullptr) describe("validation", *setup.validation);
+  describe("train", *inputs.train);
+  if (validation != nullptr) describe("validation", *inputs.validation);
   warn(LoneLabels(train, labels));
-  warn(Describe(found, setup.task->pretrains() ? std::vector<std::string>() : setup.config.labels));
+  warn(Describe(
+      found, inputs.task->pretrains() ? std::vector<std::string>() : inputs.config.labels));
   for (const auto& label : only)
     warnings.push_back(
         absl::StrCat("label \"", Quote(label.get<std::string>()), "\" occurs only in validation"));

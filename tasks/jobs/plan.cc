@@ -13,10 +13,10 @@
 #include "tasks/data/readers.h"
 #include "tasks/replaced_tokens.h"
 #include "tasks/run/run_folder.h"
-#include "tasks/update/optimizer.h"
+#include "tasks/training/run_inputs.h"
 #include "tasks/training/schedule.h"
-#include "tasks/training/setup.h"
 #include "tasks/training/step.h"
+#include "tasks/update/optimizer.h"
 
 namespace cloze {
 namespace {
@@ -25,7 +25,7 @@ constexpr int64_t kSampleBytes = 2 << 20, kWholeFile = int64_t{1} << 50;
 
 // The data that the plan is based on.
 struct PlanData {
-  Setup setup;
+  RunInputs inputs;
   DataSample train, validation;
 };
 
@@ -34,8 +34,8 @@ absl::StatusOr<PlanData> OpenCache(const LoadedSpec& loaded, const PlanOptions& 
   const std::string cache = CacheFolder(loaded.spec);
   if (!PathExists(cache)) return Error(Exit::kNoInput, "no token cache");
   PlanData data;
-  ASSIGN_OR_RETURN(data.setup,
-      Prepare(loaded,
+  ASSIGN_OR_RETURN(data.inputs,
+      LoadRunInputs(loaded,
           {.cache_dir = cache, .progress = nullptr, .stop = options.stop, .only_cached = true}));
   return data;
 }
@@ -63,13 +63,13 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
     *sample = *std::move(taken);
     *data = sample->data;
   }
-  auto setup = Prepare(part,
+  auto inputs = LoadRunInputs(part,
       {.cache_dir = JoinPath(options.scratch, "cache"), .progress = nullptr, .stop = options.stop});
-  if (!setup.ok()) {
-    const absl::Status status = RestoreNames(result.train, setup.status());
+  if (!inputs.ok()) {
+    const absl::Status status = RestoreNames(result.train, inputs.status());
     return RestoreNames(result.validation, status);
   }
-  result.setup = *std::move(setup);
+  result.inputs = *std::move(inputs);
   return result;
 }
 
@@ -171,34 +171,34 @@ double TimeOf(absl::FunctionRef<void()> work) {
 }
 
 // Returns the first batch of at most `tokens` tokens, with sequences of full length.
-absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64_t tokens) {
+absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const RunInputs& inputs, int64_t tokens) {
   BatchSpec size;
   size.set_tokens(tokens);
   size.set_micro_tokens(tokens);
   ASSIGN_OR_RETURN(
-      StepData step, Batcher(setup.train->store, *setup.task, size, spec.seed()).Next(0, 1));
+      StepData step, Batcher(inputs.train->store, *inputs.task, size, spec.seed()).Next(0, 1));
   return std::move(step.micro.front());
 }
 
-// Trains a model of `setup` with fresh weights on its training data. Passes grow up to
+// Trains a model of `inputs` with fresh weights on its training data. Passes grow up to
 // `most_tokens` as long as the next one is likely to end within `seconds` in total; at least one
 // size is timed.
-absl::StatusOr<Speed> MeasureSpeed(
-    const TaskSpec& spec, const Setup& setup, DType compute, int64_t most_tokens, double seconds) {
-  Model model(setup.config, true, spec.trainable());
+absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs, DType compute,
+    int64_t most_tokens, double seconds) {
+  Model model(inputs.config, true, spec.trainable());
   model.Initialize(spec.seed());
   Optimizer optimizer(&model.params(), spec.optimizer(), &OneRank(), compute);
   const double start = SteadySeconds();
   Speed speed;
   double last = 0;  // seconds of a pass of this size
   for (int64_t tokens =
-           std::min(std::max(int64_t{setup.task->max_tokens()}, kShortest), most_tokens);
+           std::min(std::max(int64_t{inputs.task->max_tokens()}, kShortest), most_tokens);
        ; tokens = std::min(tokens * kGrowth, most_tokens)) {
-    ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, setup, tokens));
+    ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, inputs, tokens));
     const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
     const auto pass = [&] {
       PassOfMicroBatch(
-          model, *setup.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
+          model, *inputs.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
     };
     pass();  // generates kernels and touches memory
     last = TimeOf(pass);
@@ -213,7 +213,7 @@ absl::StatusOr<Speed> MeasureSpeed(
       const DType type = EvaluationType();
       const Pass pass =
           model.NewPass(EvaluatedBatch(model, batch, type, &replaced, &generator), type);
-      HeadLoss(*setup.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
+      HeadLoss(*inputs.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
     };
     if (EvaluationType() != compute) infer();  // generates kernels
     speed.tokens_per_second = batch.tokens() / last;
@@ -236,11 +236,11 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   auto data = OpenCache(loaded, options);
   if (!data.ok()) data = BuildSample(loaded, options);
   RETURN_IF_ERROR(data.status());
-  const Setup& setup = data->setup;
-  RETURN_IF_ERROR(CheckTrainable(spec.trainable(), setup.config));
-  plan.train = Estimate(spec, spec.train(), data->train, *setup.train);
-  if (setup.validation.has_value())
-    plan.validation = Estimate(spec, spec.validation(), data->validation, *setup.validation);
+  const RunInputs& inputs = data->inputs;
+  RETURN_IF_ERROR(CheckTrainable(spec.trainable(), inputs.config));
+  plan.train = Estimate(spec, spec.train(), data->train, *inputs.train);
+  if (inputs.validation.has_value())
+    plan.validation = Estimate(spec, spec.validation(), data->validation, *inputs.validation);
 
   // A run in the directory, which would be resumed, keeps its micro-batch.
   if (const auto run = LoadSpec(JoinPath(spec.output().directory(), kSpecName));
@@ -248,7 +248,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
     loaded.spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
   RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(
-      spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()), options.ranks);
+      spec, inputs.config, plan.compute, ShapeOfData(inputs.train->store.stats()), options.ranks);
   plan.parameters = memory.parameters();
   plan.limit = MemoryLimit(spec);
   const auto micro = ChooseMicroTokens(loaded, memory, &plan.note);
@@ -257,21 +257,21 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
       micro.ok()
           ? *micro
           : std::max<int64_t>(spec.batch().has_micro_tokens() ? spec.batch().micro_tokens() : 0,
-                int64_t{setup.task->max_tokens()});
+                int64_t{inputs.task->max_tokens()});
   plan.need = memory.Need(plan.micro_tokens);
   if (!plan.fits.ok()) return plan;
 
-  const double scale = plan.train.sequences / setup.train->store.size();
-  const Batcher batcher(setup.train->store, *setup.task, spec.batch(), spec.seed());
+  const double scale = plan.train.sequences / inputs.train->store.size();
+  const Batcher batcher(inputs.train->store, *inputs.task, spec.batch(), spec.seed());
   ASSIGN_OR_RETURN(double per_epoch, batcher.StepsPerEpoch());
   per_epoch *= scale;
   const double step_tokens = plan.train.tokens / per_epoch;
   const auto most = std::clamp<int64_t>(
-      std::llround(step_tokens), int64_t{setup.task->max_tokens()}, plan.micro_tokens);
+      std::llround(step_tokens), int64_t{inputs.task->max_tokens()}, plan.micro_tokens);
   ASSIGN_OR_RETURN(
-      plan.speed, MeasureSpeed(spec, setup, plan.compute, most, options.probe_seconds));
+      plan.speed, MeasureSpeed(spec, inputs, plan.compute, most, options.probe_seconds));
   PlanStep(spec, options, step_tokens, &plan);
-  PlanTime(spec, options.ranks, per_epoch, TokensOfScores(setup.pairs), &plan);
+  PlanTime(spec, options.ranks, per_epoch, TokensOfScores(inputs.pairs), &plan);
   return plan;
 }
 

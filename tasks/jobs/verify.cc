@@ -11,7 +11,7 @@
 #include "encoder/model.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 
 namespace cloze {
 namespace {

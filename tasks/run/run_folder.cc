@@ -90,11 +90,10 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
     if (!lock.fd_.ok()) {
       status = Errno(ExitOfCreate(errno), "cannot create", lock.path_);
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-      status = errno != EWOULDBLOCK
-                   ? Errno(Exit::kCannotCreate, "cannot lock", lock.path_)
-                   : Error(Exit::kCannotCreate, QuotePath(run_dir),
-                         ": another process is running in this directory (choose another "
-                         "output.directory or wait for it)");
+      status = errno != EWOULDBLOCK ? Errno(Exit::kCannotCreate, "cannot lock", lock.path_)
+                                    : Error(Exit::kCannotCreate, QuotePath(run_dir),
+                                          ": another process is running in this directory (choose "
+                                          "another output.directory or wait for it)");
     } else if (HasName(lock.fd_, lock.path_)) {
       lock.made_file_ = !existed;
       return lock;
@@ -111,13 +110,13 @@ void RunLock::Undo() {
   fd_ = Fd();
 }
 
-RunFolder::RunFolder(const TaskSpec& spec, Ranks* ranks)
+RunFolder::RunFolder(const TaskSpec& spec)
     : directory_(spec.output().directory()), cache_(CacheFolder(spec)),
-      keep_(spec.output().keep_checkpoints()), cache_is_new_(!PathExists(cache_)), ranks_(ranks) {}
+      cache_is_new_(!PathExists(cache_)) {}
 
 absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec, Ranks* ranks) {
-  RunFolder folder(spec, ranks);
-  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(spec); }));
+  RunFolder folder(spec);
+  RETURN_IF_ERROR(ranks->OnRoot([&] { return folder.Lock(spec); }));
   return folder;
 }
 
@@ -152,19 +151,6 @@ void RunFolder::Undo(Exit why) {
     ::rmdir(cache_.c_str());
   }
   lock_->Undo();
-}
-
-absl::Status RunFolder::Save(
-    int64_t step, WriteFiles write, int64_t expected_bytes, absl::FunctionRef<void()> finish) {
-  absl::Status status = ranks_->Together([&] {
-    absl::Status saved = absl::OkStatus();
-    if (ranks_->first()) saved = SaveCheckpoint(directory_, step, write, keep_, expected_bytes);
-    finish();
-    return saved;
-  });
-  failed_saves_ = status.ok() ? 0 : failed_saves_ + 1;
-  if (status.ok()) saved_step_ = step;
-  return status;
 }
 
 }  // namespace cloze

@@ -63,7 +63,7 @@ class RunFolder {
  public:
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, if
   // the run starts from the model there, or if it holds a model or spec that no run wrote, runs of
-  // a spec with `repeat`, or a sweep. `ranks` must outlive the folder.
+  // a spec with `repeat`, or a sweep.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
   // For a run that could not begin, for the reason `why`: removes what it created. An interrupted
@@ -73,30 +73,13 @@ class RunFolder {
   std::string Path(absl::string_view name) const { return JoinPath(directory_, name); }
   const std::string& directory() const { return directory_; }
 
-  // Saves the checkpoint of `step` as SaveCheckpoint on rank 0. Calls `finish` on every rank, on
-  // rank 0 after SaveCheckpoint.
-  absl::Status Save(
-      int64_t step, WriteFiles write, int64_t expected_bytes,
-      absl::FunctionRef<void()> finish = [] {});
-  // Step of the last checkpoint, 0 before the first; set_saved_step after a resume.
-  int64_t saved_step() const { return saved_step_; }
-  void set_saved_step(int64_t step) { saved_step_ = step; }
-  // Counts a save that failed before Save.
-  void CountFailedSave() { ++failed_saves_; }
-  // Failures of Save since the last success.
-  int failed_saves() const { return failed_saves_; }
-
  private:
-  RunFolder(const TaskSpec& spec, Ranks* ranks);
+  explicit RunFolder(const TaskSpec& spec);
   absl::Status Lock(const TaskSpec& spec);
 
   std::string directory_, cache_;
-  int keep_;
   bool cache_is_new_;
-  Ranks* ranks_;
   std::optional<RunLock> lock_;
-  int64_t saved_step_ = 0;
-  int failed_saves_ = 0;
 };
 
 }  // namespace cloze

@@ -129,7 +129,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   if (EvaluationType() != compute_) trains = model_->matmul().TakeDryMemory();
   if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
   need.arena = model_->arena().peak() * times;
-  // The learner drops packed weights of one type before it needs those of the other.
+  // ModelTrainer drops packed weights of one type before it needs those of the other.
   const Matmul::Memory evaluates = model_->matmul().TakeDryMemory();
   need.packed = std::max(trains.packed, evaluates.packed);
   need.scratch = need.arena - need.activations + kProductScratch * Threads() +

@@ -67,32 +67,32 @@ double TimedLearningRate(const ScheduleSpec& spec, double peak, double done) {
   return AfterWarmup(spec, peak, warmup < 1 ? (1 - done) / (1 - warmup) : 1, 1 - warmup);
 }
 
-void Pace::Start(int64_t step) {
+void RunClock::Start(int64_t step) {
   start_ = clock_();
   Advance(step);
   done_before_ = done_;
 }
 
-void Pace::Advance(int64_t step) {
+void RunClock::Advance(int64_t step) {
   step_ = step;
   done_before_ = std::exchange(done_, Done(step));
 }
 
-double Pace::Done(int64_t step) const {
+double RunClock::Done(int64_t step) const {
   return std::min(timed() ? Seconds() / budget_ : double(step) / total_steps_, 1.0);
 }
 
-bool Pace::Due(int64_t every) const {
+bool RunClock::Due(int64_t every) const {
   return every > 0 ? step_ % every == 0
                    : std::floor(kTimesARun * done_before_) < std::floor(kTimesARun * done_);
 }
 
-double Pace::Rate(double peak, int64_t step) const {
+double RunClock::Rate(double peak, int64_t step) const {
   return timed() ? TimedLearningRate(spec_, peak, Done(step))
                  : LearningRate(spec_, peak, step, total_steps_);
 }
 
-std::string Pace::Describe(int64_t step) const {
+std::string RunClock::Describe(int64_t step) const {
   return absl::StrCat("step ", step, timed() ? "" : absl::StrCat(" of ", total_steps_));
 }
 

@@ -36,14 +36,15 @@ int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
 // peak).
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps);
 
-// The same for a share `done` of the run, 0 to 1: peak done / warmup_share during the warmup.
+// LearningRate by the share `done` of the run, 0 to 1: peak done / warmup_share during the warmup.
 double TimedLearningRate(const ScheduleSpec& spec, double peak, double done);
 
 // Progress of a run: by steps or, under schedule.time_budget_minutes, by the clock.
-class Pace {
+class RunClock {
  public:
   // `total_steps` of the run; ignored under a time budget. `clock`: seconds, monotonic.
-  Pace(const ScheduleSpec& spec, int64_t total_steps, std::function<double()> clock = SteadySeconds)
+  RunClock(
+      const ScheduleSpec& spec, int64_t total_steps, std::function<double()> clock = SteadySeconds)
       : spec_(spec), total_steps_(total_steps), budget_(60.0 * spec.time_budget_minutes()),
         clock_(std::move(clock)) {}
 

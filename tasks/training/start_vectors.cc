@@ -18,8 +18,7 @@ absl::StatusOr<StartVectors> Read(
   ASSIGN_OR_RETURN(const WordVectors vectors, ReadWordVectors(path));
   if (vectors.dim != config.embedding_size()) {
     return Error(Exit::kMismatch, QuotePath(path), " has ", vectors.dim,
-        " dimensions: expected the size of the embeddings, ", config.embedding_size(),
-        " (cloze vectors --dim ", config.embedding_size(), ")");
+        " dimensions: expected the size of the embeddings, ", config.embedding_size());
   }
   StartVectors start;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {

@@ -6,7 +6,7 @@
 
 #include "tasks/jobs/verify.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {

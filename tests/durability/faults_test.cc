@@ -207,18 +207,18 @@ TEST_F(FaultsTest, TheModelsManifestIsOnlyThereWithAllItsFiles) {
 
 TEST_F(FaultsTest, AnErrorInTheFinalVerificationIsNotDamage) {
   for (const char* name : {"run/MANIFEST", "run/model.safetensors"}) {
-    for (const auto& [what, error] : {std::pair("open to read", EIO),
-             std::pair("open to read", EMFILE), std::pair("read", EIO)}) {
+    for (const auto& fault : {std::pair("open to read", EIO), std::pair("open to read", EMFILE),
+             std::pair("read", EIO)}) {
       Begin();
       const auto fail = [&](int64_t) {
         ArmFaults(Path("run"), 0, Fault::kNone);
-        SetFaultHook([&, what = what, error = error](const FileCall& call) {
-          return call.name == what && call.path == Path(name) ? error : 0;
+        SetFaultHook([&](const FileCall& call) {
+          return call.name == fault.first && call.path == Path(name) ? fault.second : 0;
         });
       };
       const absl::Status status = Train(spec_, {.after_step = fail}).status();
       DisarmFaults();
-      ExpectError(status, Exit::kIo, std::strerror(error));
+      ExpectError(status, Exit::kIo, std::strerror(fault.second));
       EXPECT_EQ(status.message().find("train again"), std::string::npos) << status;
       EXPECT_TRUE(Bits("run", kSteps) == bits_) << name;
       GoesOn(name);

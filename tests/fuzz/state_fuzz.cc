@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 #include "tasks/training/trainer.h"
 #include "tests/fuzz/input.h"
 

@@ -1,8 +1,8 @@
-// Writes what a pretraining run would begin with and be fed, for another program to train on:
-// batches SPEC STEPS OUT
+// Writes what a pretraining run would begin with and be fed, for another
+// program to train on: batches SPEC STEPS OUT
 //   OUT/start/       model folder with the initial weights
-//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id, ...], ...], "rows":
-//   [row in the packed sequences, ...], "targets": [...]}
+//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id,
+//   ...], ...], "rows": [row in the packed sequences, ...], "targets": [...]}
 #include <cstdio>
 #include <fstream>
 
@@ -11,8 +11,8 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tasks/batcher.h"
+#include "tasks/training/run_inputs.h"
 #include "tasks/training/schedule.h"
-#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
@@ -39,13 +39,13 @@ void Print(std::ofstream& out, const StepData& data, double rate) {
 absl::Status Write(const std::string& path, int64_t steps, const std::string& folder) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
   const TaskSpec& spec = loaded.spec;
-  ASSIGN_OR_RETURN(const Setup setup,
-      Prepare(
+  ASSIGN_OR_RETURN(const RunInputs inputs,
+      LoadRunInputs(
           loaded, {.cache_dir = JoinPath(folder, "cache"), .progress = nullptr, .stop = nullptr}));
-  Model model(setup.config, false);
+  Model model(inputs.config, false);
   model.Initialize(spec.seed());
-  RETURN_IF_ERROR(SaveWeights(JoinPath(folder, "start"), setup.config, model.params()));
-  const Batcher batcher(setup.train->store, *setup.task, spec.batch(), spec.seed());
+  RETURN_IF_ERROR(SaveWeights(JoinPath(folder, "start"), inputs.config, model.params()));
+  const Batcher batcher(inputs.train->store, *inputs.task, spec.batch(), spec.seed());
   std::ofstream out(JoinPath(folder, "steps.jsonl"));
   for (int64_t step = 0, next = 0; step < steps; ++step) {
     ASSIGN_OR_RETURN(const StepData data, batcher.Next(next, double(step) / steps));

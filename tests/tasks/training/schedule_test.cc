@@ -106,11 +106,11 @@ TEST(TimedLearningRate, RisesAndReachesZeroAtTheEnd) {
   EXPECT_NEAR(TimedLearningRate(spec, 2, 1), 2, 1e-6);
 }
 
-TEST(Pace, CountsStepsOrTime) {
+TEST(RunClock, CountsStepsOrTime) {
   ScheduleSpec spec;
   double now = 100;
   const auto clock = [&] { return now; };
-  Pace steps(spec, 20, clock);
+  RunClock steps(spec, 20, clock);
   steps.Resume(5);
   steps.Start(5);
   EXPECT_EQ(steps.Done(5), 0.25);
@@ -122,7 +122,7 @@ TEST(Pace, CountsStepsOrTime) {
   EXPECT_EQ(steps.Seconds(), 12);
 
   spec.set_time_budget_minutes(2);
-  Pace timed(spec, 20, clock);
+  RunClock timed(spec, 20, clock);
   EXPECT_EQ(timed.total_steps(), 0);
   timed.Resume(30);
   timed.Start(0);

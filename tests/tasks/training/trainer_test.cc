@@ -9,7 +9,7 @@
 #include "core/manifest/manifest.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/inference/evaluate.h"
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {
@@ -135,10 +135,10 @@ TEST_F(TrainerTest, ARunReportsWhatInferenceGives) {
   ASSERT_TRUE(model.Load(Path("run"), 0, &fresh).ok());
   BuildOptions build;
   build.cache_dir = Path("run/cache");
-  const auto setup = Prepare(spec, build);
-  ASSERT_TRUE(setup.ok()) << setup.status();
-  const auto results = Evaluate(
-      model, *setup->task, setup->validation->store, {.batch_tokens = 64, .decode = {.fit = true}});
+  const auto inputs = LoadRunInputs(spec, build);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  const auto results = Evaluate(model, *inputs->task, inputs->validation->store,
+      {.batch_tokens = 64, .decode = {.fit = true}});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->values, summary->best.values);
 }
@@ -372,7 +372,8 @@ TEST_F(TrainerTest, AForkTrainsNoAdapterOfAnotherBase) {
   const LoadedSpec lora = Spec(absl::StrCat("model { start_from: \"", Path("old"),
                                    "\" } trainable { lora {} } masked_lm { max_tokens: 32 }"),
       "text.txt", "new", 4);
-  ExpectError(Train(lora, 1000, Path("old")).status(), Exit::kSpec, "cannot be used with --fork");
+  ExpectError(Train(lora, 1000, Path("old")).status(), Exit::kSpec,
+      "cannot be used with the weights of another run");
   EXPECT_TRUE(Train(lora).ok());
 }
 

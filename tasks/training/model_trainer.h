@@ -1,6 +1,6 @@
 // The model of a run, its optimizer, and one optimizer step.
-#ifndef CLOZE_TASKS_TRAINING_LEARNER_H_
-#define CLOZE_TASKS_TRAINING_LEARNER_H_
+#ifndef CLOZE_TASKS_TRAINING_MODEL_TRAINER_H_
+#define CLOZE_TASKS_TRAINING_MODEL_TRAINER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "tasks/console/progress.h"
 #include "tasks/metrics.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/setup.h"
+#include "tasks/training/run_inputs.h"
 #include "tasks/training/step.h"
 #include "tasks/update/gradient_sum.h"
 #include "tasks/update/optimizer.h"
@@ -26,11 +26,10 @@
 
 namespace cloze {
 
-class Learner {
+class ModelTrainer {
  public:
-  // Allocates the model with zero weights. `spec`, `setup` and `ranks` must outlive the learner.
-  Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need,
-      Ranks* ranks);
+  // Allocates the model with zero weights. `inputs` and `ranks` must outlive this.
+  ModelTrainer(const RunInputs& inputs, const TrainingNeed& need, Ranks* ranks);
 
   // Sets the start weights, from model.start_from or from the seed, and creates the optimizer.
   // Appends lines for the user to `notes`. Errors of Model::Load.
@@ -40,7 +39,7 @@ class Learner {
   // gradients, with local_steps only its own, in the order of GradientSum; returns the mean loss
   // over all targets.
   double ForwardBackward(const StepData& data);
-  // What each rank did in the last step.
+  // Tokens and seconds of each rank in the last step.
   absl::Span<const RankWork> work() const { return work_; }
 
   struct StepResult {
@@ -81,7 +80,7 @@ class Learner {
   // fitted by the evaluation that gave `results`. The caller moves its files to the folder `home`.
   // kInternal if a weight is not finite.
   absl::Status WriteModel(
-      const std::string& folder, const std::string& home, const MetricResults& results) const;
+      const std::string& folder, const std::string& home, const MetricResults& results);
   // Returns a hash of all weights, which GatherWeights makes the same on all ranks.
   std::string HashWeights() const;
   // Returns an upper bound of the bytes written by WriteModel and, if asked, of the moments.
@@ -103,12 +102,11 @@ class Learner {
  private:
   void SwapWeights(std::vector<float>* weights);
 
-  const TaskSpec& spec_;
-  const Setup& setup_;
-  const DType compute_;
+  const RunInputs& inputs_;
+  const TaskSpec& spec_ = inputs_.loaded.spec;
   Ranks& ranks_;
   std::vector<RankWork> work_;
-  mutable Model model_;  // samples are computed with it
+  Model model_;
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<OuterOptimizer> outer_;  // null: the ranks take each step together
@@ -125,4 +123,4 @@ absl::Status CheckLearned(const TrainerState& state);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_LEARNER_H_
+#endif  // CLOZE_TASKS_TRAINING_MODEL_TRAINER_H_

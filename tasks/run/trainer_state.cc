@@ -1,4 +1,4 @@
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -115,11 +115,10 @@ absl::Status CheckSameSpec(
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(Essence(before), Essence(now))) return absl::OkStatus();
-  const std::string run = QuotePath(directory);
-  return Error(Exit::kMismatch, run,
-      ": the run was started with another spec (undo the difference, choose another ",
-      "output.directory, or start a new run from its weights: --fork ", run,
-      " --set output.directory=...)\n", absl::StripTrailingAsciiWhitespace(differences));
+  return Error(Exit::kMismatch, QuotePath(directory),
+      ": the run was started with another spec (undo the difference, or choose another ",
+      "output.directory for a new run, which may start from the weights of this one)\n",
+      absl::StripTrailingAsciiWhitespace(differences));
 }
 
 absl::Status CheckSameData(

@@ -1,4 +1,4 @@
-#include "tasks/training/learner.h"
+#include "tasks/training/model_trainer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,8 +34,7 @@ absl::Status CheckFinite(const ParamStore& params) {
         std::find_if(data, data + param.size(), [](float x) { return !std::isfinite(x); });
     if (odd == data + param.size()) continue;
     return Error(Exit::kInternal, "weight ", param.name, "[", odd - data, "] is ", *odd,
-        ": nothing was written; earlier checkpoints are sound "
-        "(lower optimizer.learning_rate)");
+        ": nothing was written; earlier checkpoints are sound (lower optimizer.learning_rate)");
   }
   return absl::OkStatus();
 }
@@ -65,18 +64,17 @@ std::vector<int64_t> AssignMicroBatches(absl::Span<const Batch> micro, size_t ra
 
 }  // namespace
 
-Learner::Learner(
-    const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need, Ranks* ranks)
-    : spec_(spec), setup_(setup), compute_(compute), ranks_(*ranks), work_(ranks->size()),
-      model_(setup.config, true, spec.trainable()), sum_(&model_.params()) {
+ModelTrainer::ModelTrainer(const RunInputs& inputs, const TrainingNeed& need, Ranks* ranks)
+    : inputs_(inputs), ranks_(*ranks), work_(ranks->size()),
+      model_(inputs.config, true, spec_.trainable()), sum_(&model_.params()) {
   model_.arena().Reserve(need.arena);
   model_.matmul().SharePacked(need.one_pass);
 }
 
-absl::Status Learner::Initialize(std::vector<std::string>* notes) {
+absl::Status ModelTrainer::Initialize(std::vector<std::string>* notes) {
   if (spec_.model().start_from().empty()) {
     model_.Initialize(spec_.seed());
-    setup_.start.CopyTo(model_.params().value(model_.encoder().word_embeddings()));
+    inputs_.start.CopyTo(model_.params().value(model_.encoder().word_embeddings()));
     model_.params().Changed();
   } else {
     RETURN_IF_ERROR(LoadWeights(spec_.model().start_from(), notes));
@@ -87,8 +85,8 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   }
   const DistributedSpec& distributed = spec_.distributed();
   const bool apart = distributed.local_steps() > 1;
-  optimizer_ = std::make_unique<Optimizer>(
-      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_, ProductType(compute_));
+  optimizer_ = std::make_unique<Optimizer>(&model_.params(), spec_.optimizer(),
+      apart ? &OneRank() : &ranks_, ProductType(inputs_.compute));
   std::vector<StateArray> arrays = optimizer_->arrays();
   if (apart) {
     outer_ = std::make_unique<OuterOptimizer>(&model_.params(), arrays, distributed, &ranks_);
@@ -98,7 +96,7 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   return absl::OkStatus();
 }
 
-absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::string>* notes) {
+absl::Status ModelTrainer::LoadWeights(const std::string& folder, std::vector<std::string>* notes) {
   ASSIGN_OR_RETURN(const ModelConfig before, LoadConfig(folder));
   const ModelConfig& now = model_.config();
   ParamStore& params = model_.params();
@@ -129,27 +127,28 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
   return absl::OkStatus();
 }
 
-double Learner::ForwardBackward(const StepData& data) {
+double ModelTrainer::ForwardBackward(const StepData& data) {
   const size_t n = data.micro.size(), ranks = ranks_.size();
   const std::vector<int64_t> starts = AssignMicroBatches(data.micro, ranks);
   const int64_t first = starts[ranks_.rank()], end = starts[ranks_.rank() + 1];
-  double weight = 0, all_weight = 0, loss = 0;  // of the gradients that are added, of all ranks
+  double weight = 0, all_weight = 0;  // of the gradients that are added, of all ranks
   int64_t tokens = 0;
   for (size_t i = 0; i < n; ++i) {
-    const double of_batch = setup_.task->LossWeight(data.micro[i]);
+    const double of_batch = inputs_.task->LossWeight(data.micro[i]);
     all_weight += of_batch;
     if (outer_ != nullptr && (i < first || i >= end)) continue;
     weight += of_batch, tokens += data.micro[i].tokens();
   }
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
-  std::vector<double> numbers(n + 2 * ranks);  // losses, and the work of each rank
+  std::vector<double> losses(n);  // of the micro-batches
+  RankWork work;
   const auto train = [&](int64_t i, const absl::FunctionRef<void(int)>* complete) {
     const double start = SteadySeconds();
-    numbers[i] = PassOfMicroBatch(model_, *setup_.task, data.micro[i],
-        {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
-    numbers[n + ranks_.rank()] += static_cast<double>(data.micro[i].tokens());
-    numbers[n + ranks + ranks_.rank()] += SteadySeconds() - start;
+    losses[i] = PassOfMicroBatch(model_, *inputs_.task, data.micro[i],
+        {inputs_.compute, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
+    work.tokens += static_cast<double>(data.micro[i].tokens());
+    work.seconds += SteadySeconds() - start;
   };
   const bool together = ranks > 1 && outer_ == nullptr, overlaps = together && first < end;
   for (int64_t i = first; i < end - (overlaps ? 1 : 0); ++i)
@@ -164,21 +163,18 @@ double Learner::ForwardBackward(const StepData& data) {
   } else {
     sum_.Finish(together ? ranks_ : OneRank(), starts);
   }
-  ranks_.Sum(absl::MakeSpan(numbers));
-  for (size_t i = 0; i < n; ++i) loss += numbers[i];
-  for (size_t r = 0; r < ranks; ++r) work_[r] = {numbers[n + r], numbers[n + ranks + r]};
+  ranks_.Sum(absl::MakeSpan(losses));
+  work_ = ranks_.Gather(work);
+  const double loss = absl::c_accumulate(losses, 0.0);
   return all_weight > 0 ? loss * (1.0f / static_cast<float>(all_weight)) : 0;
 }
 
-Learner::StepResult Learner::Update(double loss, double rate, TrainerState* state) {
+ModelTrainer::StepResult ModelTrainer::Update(double loss, double rate, TrainerState* state) {
   const double own_norm = optimizer_->GradNorm();
   double norm = own_norm;
   if (outer_ != nullptr) {
     if (state->step() % spec_.distributed().local_steps() == 0) outer_->Begin();
-    std::vector<double> norms(ranks_.size());
-    norms[ranks_.rank()] = own_norm;
-    ranks_.Sum(absl::MakeSpan(norms));
-    norm = absl::c_accumulate(norms, 0.0) / ranks_.size();
+    norm = absl::c_accumulate(ranks_.Gather(own_norm), 0.0) / ranks_.size();
   }
   const int64_t step = state->step() + 1;
   state->set_step(step);
@@ -220,37 +216,35 @@ absl::Status CheckSkipped(const TrainerState& state) {
 absl::Status CheckLearned(const TrainerState& state) {
   if (state.step() == 0 || state.skipped_steps() < state.step()) return absl::OkStatus();
   return Error(Exit::kInternal, "all ", Counted(state.step(), "step"),
-      " were skipped, because the ",
-      "loss or gradient was not finite: nothing is learned (lower optimizer.learning_rate, or "
-      "check ",
-      "the numbers in the data)");
+      " were skipped, because the loss or gradient was not finite: nothing is learned (lower "
+      "optimizer.learning_rate, or check the numbers in the data)");
 }
 
-absl::StatusOr<MetricResults> Learner::Evaluate(
+absl::StatusOr<MetricResults> ModelTrainer::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop, bool probe) {
   const int64_t tokens = spec_.batch().micro_tokens();
   const DType compute = EvaluationType();
   // Ranks exchange weights rounded to the type of training. Only the packed weights of one type are
   // held at a time.
-  if (compute != compute_) {
+  if (compute != inputs_.compute) {
     GatherWeights();
     model_.matmul().DropPacked();
   }
   const absl::Cleanup drop = [&] {
-    if (compute != compute_) model_.matmul().DropPacked();
+    if (compute != inputs_.compute) model_.matmul().DropPacked();
   };
   ASSIGN_OR_RETURN(
-      MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
+      MetricResults results, cloze::Evaluate(model_, *inputs_.task, store,
                                  {.batch_tokens = tokens,
                                      .max_examples = max_examples,
                                      .compute = compute,
                                      .stop = stop,
                                      .decode = {.fit = true, .errors = spec_.evaluation().errors()},
                                      .ranks = &ranks_}));
-  if (setup_.pairs.empty()) return results;
+  if (inputs_.pairs.empty()) return results;
   PairCount count;
-  RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,
-      probe ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
+  RETURN_IF_ERROR(ScorePairs(model_, inputs_.tokenizer->special().mask,
+      probe ? absl::MakeSpan(inputs_.pairs).first(1) : inputs_.pairs,
       {.batch_tokens = tokens,
           .compute = compute,
           .stop = ranks_.size() == 1 ? stop : nullptr},  // all ranks compute all
@@ -259,36 +253,36 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
   return results;
 }
 
-absl::Status Learner::WriteModel(
-    const std::string& folder, const std::string& home, const MetricResults& results) const {
+absl::Status ModelTrainer::WriteModel(
+    const std::string& folder, const std::string& home, const MetricResults& results) {
   RETURN_IF_ERROR(CheckFinite(model_.params()));
-  ModelConfig config = setup_.config;
-  setup_.task->DescribeFitted(results, &config);
+  ModelConfig config = inputs_.config;
+  inputs_.task->DescribeFitted(results, &config);
   if (spec_.trainable().has_lora()) {
     RETURN_IF_ERROR(SaveAdapter(folder, config, spec_.trainable().lora(),
         RelativePath(spec_.model().start_from(), home), model_.params()));
   } else {
     RETURN_IF_ERROR(SaveWeights(folder, config, model_.params()));
   }
-  RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
-  return WriteSamples(model_, compute_, folder);
+  RETURN_IF_ERROR(SaveTokenizer(*inputs_.tokenizer, folder, inputs_.config.max_tokens()));
+  return WriteSamples(model_, inputs_.compute, folder);
 }
 
-void Learner::SwapWeights(std::vector<float>* weights) {
+void ModelTrainer::SwapWeights(std::vector<float>* weights) {
   if (weights->empty()) return;
   const absl::Span<float> values = model_.params().values();
   std::swap_ranges(weights->begin(), weights->end(), values.begin());
   model_.params().Changed();
 }
 
-std::string Learner::HashWeights() const {
+std::string ModelTrainer::HashWeights() const {
   Hasher hasher;
   const absl::Span<const float> values = model_.params().values();
   hasher.Add(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
   return hasher.Hex();
 }
 
-int64_t Learner::Bytes(bool moments) const {
+int64_t ModelTrainer::Bytes(bool moments) const {
   const int64_t trained = model_.params().grads().size();
   const int arrays = moments ? static_cast<int>(optimizer_->arrays().size()) : 0;
   const int64_t model = spec_.trainable().has_lora() ? trained : model_.params().values().size();
@@ -296,10 +290,10 @@ int64_t Learner::Bytes(bool moments) const {
   return sizeof(float) * (model + of_generator + arrays * trained) + (1 << 20);
 }
 
-absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {
+absl::Status ModelTrainer::Resume(const std::string& checkpoint, const TrainerState& state) {
   if (spec_.trainable().has_lora()) {
-    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(checkpoint, setup_.config));
-    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), setup_.config)));
+    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(checkpoint, inputs_.config));
+    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), inputs_.config)));
     RETURN_IF_ERROR(adapter.Load(0, &model_.params()));
   } else {
     std::vector<std::string> fresh;

@@ -1,4 +1,4 @@
-#include "tasks/training/setup.h"
+#include "tasks/training/run_inputs.h"
 
 #include <sys/stat.h>
 
@@ -162,9 +162,10 @@ void CheckData(const LoadedSpec& loaded, const Task& task, InputErrors* wrong) {
 
 }  // namespace
 
-std::string Setup::EvaluatedData(int64_t max_examples) const {
+std::string RunInputs::EvaluatedData() const {
   std::string name = validation->name();
-  if (max_examples > 0) absl::StrAppend(&name, "-", max_examples);
+  if (const int64_t max_examples = loaded.spec.evaluation().max_examples(); max_examples > 0)
+    absl::StrAppend(&name, "-", max_examples);
   if (pairs.empty()) return name;
   Hasher hasher;
   for (const TextPair& pair : pairs)
@@ -219,22 +220,25 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   return std::move(wrong.list);
 }
 
-absl::StatusOr<Setup> Prepare(
-    const LoadedSpec& loaded, const BuildOptions& options, const MadeStores& made) {
-  Setup setup;
+absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOptions& options,
+    const MadeStores& made, std::vector<std::string>* notes) {
+  RunInputs inputs;
+  inputs.loaded = loaded;
+  std::vector<std::string> ignored;
+  if (notes == nullptr) notes = &ignored;
   const TaskSpec& spec = loaded.spec;
-  ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizerOf(loaded));
-  setup.task = MakeTask(spec);
-  Task& task = *setup.task;
-  ModelConfig& config = setup.config;
-  ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *setup.tokenizer));
+  ASSIGN_OR_RETURN(inputs.tokenizer, LoadTokenizerOf(loaded));
+  inputs.task = MakeTask(spec);
+  Task& task = *inputs.task;
+  ModelConfig& config = inputs.config;
+  ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *inputs.tokenizer));
   InputErrors wrong;  // before any data are read to the end
-  CheckModel(loaded, task, config, *setup.tokenizer, &wrong);
+  CheckModel(loaded, task, config, *inputs.tokenizer, &wrong);
   if (made.train.empty()) wrong.Check(CheckStreams(loaded));
   CheckData(loaded, task, &wrong);
   if (!wrong.list.empty()) return wrong.list.front();
-  ASSIGN_OR_RETURN(setup.start, ReadStartVectors(loaded, config, *setup.tokenizer));
-  if (!setup.start.ids.empty()) setup.notes.push_back(setup.start.Describe(config.vocab));
+  ASSIGN_OR_RETURN(inputs.start, ReadStartVectors(loaded, config, *inputs.tokenizer));
+  if (!inputs.start.ids.empty()) notes->push_back(inputs.start.Describe(config.vocab));
   auto labels = task.LearnLabels(spec.train(), config, options.stop);
   if (!labels.ok()) return AtData(loaded, "train", labels.status());
   config.labels = *std::move(labels);
@@ -243,39 +247,38 @@ absl::StatusOr<Setup> Prepare(
   config.task_fields.clear();
   task.Describe(spec.train(), &config);
   AddFields(spec.train(), &config);
-  const absl::Status bound = task.Bind(config, setup.tokenizer.get(), spec.seed());
+  const absl::Status bound = task.Bind(config, inputs.tokenizer.get(), spec.seed());
   if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);
   const auto build = [&](const DataSpec& data, const std::string& made_before) {
     BuildOptions of_part = options;
     of_part.made = made_before;
-    return BuildStore(loaded, task, data, config, *setup.tokenizer, of_part);
+    return BuildStore(loaded, task, data, config, *inputs.tokenizer, of_part);
   };
   const auto describe = [&](absl::string_view name, const BuiltStore& built) {
-    for (std::string& line : DescribeStore(name, built)) setup.notes.push_back(std::move(line));
+    for (std::string& line : DescribeStore(name, built)) notes->push_back(std::move(line));
   };
-  ASSIGN_OR_RETURN(setup.train, build(spec.train(), made.train));
-  RETURN_IF_ERROR(task.WeighLabels(setup.train->store, &setup.notes));
-  describe("train", *setup.train);
+  ASSIGN_OR_RETURN(inputs.train, build(spec.train(), made.train));
+  RETURN_IF_ERROR(task.WeighLabels(inputs.train->store, notes));
+  describe("train", *inputs.train);
   if (spec.validation().files_size() > 0) {
-    ASSIGN_OR_RETURN(setup.validation, build(spec.validation(), made.validation));
-    describe("validation", *setup.validation);
-    if (HasStream(spec.validation()) && setup.validation->name() == setup.train->name())
-      setup.notes.push_back("warning: the validation data are the training data");
+    ASSIGN_OR_RETURN(inputs.validation, build(spec.validation(), made.validation));
+    describe("validation", *inputs.validation);
+    if (HasStream(spec.validation()) && inputs.validation->name() == inputs.train->name())
+      notes->push_back("warning: the validation data are the training data");
   }
   CutCounts cut;
-  ASSIGN_OR_RETURN(setup.pairs,
-      ReadPairs(loaded, *setup.tokenizer, config, std::numeric_limits<int64_t>::max(), &cut));
-  if (cut.texts > 0) setup.notes.push_back(absl::StrCat("pairs: ", cut.DescribeCut()));
+  ASSIGN_OR_RETURN(inputs.pairs,
+      ReadPairs(loaded, *inputs.tokenizer, config, std::numeric_limits<int64_t>::max(), &cut));
+  if (cut.texts > 0) notes->push_back(absl::StrCat("pairs: ", cut.DescribeCut()));
   const bool known =
-      setup.train->reused && (!setup.validation.has_value() || setup.validation->reused);
+      inputs.train->reused && (!inputs.validation.has_value() || inputs.validation->reused);
   if (!task.pretrains() && !known) {
     ASSIGN_OR_RETURN(const Findings findings,
-        Compare(setup.train->store, setup.validation ? &setup.validation->store : nullptr,
+        Compare(inputs.train->store, inputs.validation ? &inputs.validation->store : nullptr,
             options.stop));
-    for (std::string& line : Describe(findings, config.labels))
-      setup.notes.push_back(std::move(line));
+    for (std::string& line : Describe(findings, config.labels)) notes->push_back(std::move(line));
   }
-  return setup;
+  return inputs;
 }
 
 }  // namespace cloze

@@ -1,4 +1,4 @@
-#include "tasks/run/state.h"
+#include "tasks/run/trainer_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

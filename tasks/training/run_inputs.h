@@ -1,6 +1,6 @@
-// Prepares a run: tokenizer, task, model config, and stores of examples.
-#ifndef CLOZE_TASKS_TRAINING_SETUP_H_
-#define CLOZE_TASKS_TRAINING_SETUP_H_
+// What a run reads: spec, tokenizer, task, model config, and stores of examples.
+#ifndef CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
+#define CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
 
 #include <memory>
 #include <optional>
@@ -15,18 +15,25 @@
 
 namespace cloze {
 
-struct Setup {
+// Names of the stores that a run has made of streams, as BuildOptions::made.
+struct MadeStores {
+  std::string train, validation;
+};
+
+struct RunInputs {
+  LoadedSpec loaded;  // of a run, with the batch.micro_tokens that it has chosen
+  DType compute = DType::kF32;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Task> task;
   ModelConfig config;
   std::optional<BuiltStore> train, validation;
-  std::vector<TextPair> pairs;     // of evaluation.pairs
-  StartVectors start;              // of model.encoder.word_vectors
-  std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
+  std::vector<TextPair> pairs;  // of evaluation.pairs
+  StartVectors start;           // of model.encoder.word_vectors
 
-  // Returns a name that changes with what evaluations measure: the validation data, how many of
-  // its texts (0: all), and the pairs. Requires `validation`.
-  std::string EvaluatedData(int64_t max_examples) const;
+  MadeStores stores() const { return {train->name(), validation ? validation->name() : ""}; }
+  // Returns a name that changes with what evaluations measure: the validation data, how many of its
+  // texts, and the pairs. Requires `validation`.
+  std::string EvaluatedData() const;
 };
 
 // Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,
@@ -45,16 +52,12 @@ absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several = 
 // spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
-// Names of the stores that a run has made of streams, as BuildOptions::made.
-struct MadeStores {
-  std::string train, validation;
-};
-
-// Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
-// VerifySpec; errors name its place.
-absl::StatusOr<Setup> Prepare(
-    const LoadedSpec& loaded, const BuildOptions& options, const MadeStores& made = {});
+// Loads the tokenizer, learns labels, and builds the stores. Appends lines for the user to `notes`,
+// which may be null: cut texts, rebuilt stores. Leaves `compute` to the caller. Requires a spec
+// that has passed VerifySpec; errors name its place.
+absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOptions& options,
+    const MadeStores& made = {}, std::vector<std::string>* notes = nullptr);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_SETUP_H_
+#endif  // CLOZE_TASKS_TRAINING_RUN_INPUTS_H_

@@ -1,4 +1,4 @@
-#include "tasks/training/about.h"
+#include "tasks/training/run_info.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostExamples = 100'000;
+constexpr int64_t kMaxExamples = 100'000;
 
 // "AMD EPYC 9654"; "" where the system does not say.
 std::string CpuName() {
@@ -29,22 +29,22 @@ std::string CpuName() {
 absl::StatusOr<OrderedJson> Describe(
     const BuiltStore& built, const std::vector<std::string>& labels) {
   ASSIGN_OR_RETURN(
-      const StoreContent content, ContentOf(built.store, labels.size(), kMostExamples, nullptr));
+      const StoreContent content, ContentOf(built.store, labels.size(), kMaxExamples, nullptr));
   return SummaryOf(built.store.stats(), content, labels);
 }
 
 }  // namespace
 
-absl::Status WriteAbout(
-    const std::string& path, const Setup& setup, DType compute, const std::string& program) {
+absl::Status WriteRunInfo(
+    const std::string& path, const RunInputs& inputs, const std::string& program) {
   if (PathExists(path)) return absl::OkStatus();
   OrderedJson about = {{"program", program},
       {"machine", {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
-                      {"matmul", MatmulLibrary()}, {"compute", NameOf(compute)}}}};
-  const std::vector<std::string> labels = CountedLabels(*setup.task, setup.config);
-  ASSIGN_OR_RETURN(about["data"]["train"], Describe(*setup.train, labels));
-  if (setup.validation.has_value()) {
-    ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*setup.validation, labels));
+                      {"matmul", MatmulLibrary()}, {"compute", NameOf(inputs.compute)}}}};
+  const std::vector<std::string> labels = CountedLabels(*inputs.task, inputs.config);
+  ASSIGN_OR_RETURN(about["data"]["train"], Describe(*inputs.train, labels));
+  if (inputs.validation.has_value()) {
+    ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*inputs.validation, labels));
   }
   return WriteFileAtomically(path, ToJsonText(about));
 }

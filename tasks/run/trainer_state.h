@@ -1,7 +1,7 @@
 // The state of a run in a checkpoint, trainer.textproto: its progress, and the spec, data and code
 // that it was made with.
-#ifndef CLOZE_TASKS_RUN_STATE_H_
-#define CLOZE_TASKS_RUN_STATE_H_
+#ifndef CLOZE_TASKS_RUN_TRAINER_STATE_H_
+#define CLOZE_TASKS_RUN_TRAINER_STATE_H_
 
 #include <string>
 
@@ -57,4 +57,4 @@ void SetBest(const MetricResults& results, int64_t step, double value, TrainerSt
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_RUN_STATE_H_
+#endif  // CLOZE_TASKS_RUN_TRAINER_STATE_H_
