@@ -221,6 +221,7 @@ void Command::AddLazily(const std::string& name, const std::string& help,
   const auto add = [declare, app, line = line_](size_t) {
     Command command(app, line);
     line->run = declare(command);
+    line->command = app->get_name();
     if (!line->run) app->require_subcommand(1);
     AddThreads(command, &line->threads);
   };
@@ -242,13 +243,6 @@ std::shared_ptr<CLI::App> DeclareAll() {
       new CLI::App(kDescription, "cloze"), [line](CLI::App* old) { delete old; });
   Declare(app.get(), line.get());
   return app;
-}
-
-std::vector<std::string> CommandsForRanks() {
-  CLI::App app(kDescription, "cloze");
-  CommandLine line;
-  Declare(&app, &line);
-  return line.for_ranks;
 }
 
 absl::string_view Version() { return CLOZE_VERSION; }

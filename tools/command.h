@@ -54,6 +54,7 @@ struct CommandLine {
   Run run;           // the command, or printing of the help or the version
   int threads = 0;   // 0: the cores that this process may use
   bool all = false;  // declare the options of all commands, not only of the one that was chosen
+  std::string command = {};                 // its name
   std::vector<std::string> for_ranks = {};  // names of the commands with CommandTraits::ranks
 };
 
@@ -61,8 +62,6 @@ struct CommandLine {
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words);
 // Returns `cloze` with all commands and their options, for the manual. Parse nothing with it.
 std::shared_ptr<CLI::App> DeclareAll();
-// Returns the names of the commands that several ranks can run together.
-std::vector<std::string> CommandsForRanks();
 // The version of the program, such as "0.1.0".
 absl::string_view Version();
 

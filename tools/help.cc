@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "tools/command.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 struct ManualOptions {
   std::vector<std::string> command;
   std::string write;
+  bool complete = false;
 };
 
 // --- Reading the declarations.
@@ -128,120 +131,54 @@ void ForEach(const CLI::App& app, const std::string& path,
     ForEach(*command, absl::StrCat(path, " ", command->get_name()), visit);
 }
 
-std::string NamesOf(const std::vector<const CLI::App*>& commands) {
-  const auto name = [](std::string* out, const CLI::App* a) { *out += a->get_name(); };
-  return absl::StrJoin(commands, " ", name);
-}
-
-// Returns "|cloze|cloze spec|": those that consist of commands.
-std::string Parents(const CLI::App& app) {
-  std::string parents = "|";
-  ForEach(app, "cloze", [&](const CLI::App& command, const std::string& path) {
-    if (!CommandsOf(command).empty()) absl::StrAppend(&parents, path, "|");
-  });
-  return parents;
-}
-
-std::string ShellQuote(absl::string_view text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
-
-std::string BashCompletion(const CLI::App& app) {
-  std::string options, commands, values;
-  ForEach(app, "cloze", [&](const CLI::App& command, const std::string& path) {
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command.get_options()) {
-      for (const std::string& flag : FlagsOf(*option)) flags.push_back(flag);
-      if (IsArgument(*option) || ChoicesOf(*option).empty()) continue;
-      absl::StrAppend(&values, "    '", path, " ", flags.back(), "') words='",
-          absl::StrJoin(ChoicesOf(*option), " "), "' ;;\n");
+// Returns what can stand for the last of `words`, a command line without "cloze": a line
+// "word TAB description" for each flag, command or choice. None: a file or free text.
+std::string Candidates(absl::Span<const std::string> words) {
+  const std::shared_ptr<CLI::App> app = DeclareAll();
+  const CLI::App* at = app.get();
+  for (const std::string& word : words.first(words.size() - 1)) {
+    for (const CLI::App* next : CommandsOf(*at)) {
+      if (next->get_name() == word) at = next;
     }
-    absl::StrAppend(&options, "    '", path, "') options='", absl::StrJoin(flags, " "), "' ;;\n");
-    if (const auto below = CommandsOf(command); !below.empty())
-      absl::StrAppend(&commands, "    '", path, "') words='", NamesOf(below), "' ;;\n");
-  });
-  return absl::StrCat(
-      "# bash completion of cloze. Written by `cloze help --write`.\n_cloze() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} path=cloze words='' options='' i\n"
-      "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
-      "    [[ '",
-      Parents(app),
-      "' == *\"|$path|\"* ]] || break\n"
-      "    path+=\" ${COMP_WORDS[i]}\"\n"
-      "  done\n  case $path in\n",
-      options, "  esac\n  case $path in\n", commands,
-      "  esac\n  case \"$path ${COMP_WORDS[COMP_CWORD - 1]}\" in\n", values,
-      "  esac\n  [[ $current != -* ]] || words=$options\n  COMPREPLY=()\n"
-      "  [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
-      "}\ncomplete -o default -F _cloze cloze\n");
-}
-
-// What zsh's _arguments completes after a flag or as an argument.
-std::string ZshValue(const CLI::Option& option) {
-  const std::string value = ValueOf(option);
-  if (value.empty()) return "";
-  const std::vector<std::string> choices = ChoicesOf(option);
-  const bool number = value == "INT" || value == "FLOAT" || value == "N";
-  return absl::StrCat(":", choices.empty() ? absl::StrReplaceAll(value, {{":", "\\:"}}) : "value",
-      ":",
-      !choices.empty() ? absl::StrCat("(", absl::StrJoin(choices, " "), ")")
-      : number         ? ""
-                       : "_files");
-}
-
-std::string ZshCompletion(const CLI::App& app) {
-  std::string cases;
-  ForEach(app, "cloze", [&](const CLI::App& command, const std::string& path) {
-    absl::StrAppend(&cases, "    '", path, "') _arguments");
-    for (const CLI::Option* option : command.get_options()) {
-      const std::string help = absl::StrReplaceAll(
-          option->get_description(), {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
-      if (IsArgument(*option)) absl::StrAppend(&cases, " ", ShellQuote("*" + ZshValue(*option)));
-      for (const std::string& flag : FlagsOf(*option))
-        absl::StrAppend(&cases, " \\\n      ",
-            ShellQuote(absl::StrCat("*", flag, "[", help, "]", ZshValue(*option))));
+  }
+  std::string out;
+  const bool flags = absl::StartsWith(words.back(), "-");
+  for (const CLI::Option* option : at->get_options()) {
+    const std::vector<std::string> names = FlagsOf(*option);
+    if (words.size() > 1 && absl::c_linear_search(names, words[words.size() - 2])) {
+      for (const std::string& choice : ChoicesOf(*option)) absl::StrAppend(&out, choice, "\t\n");
+      if (!ValueOf(*option).empty()) return out;
     }
-    if (const auto below = CommandsOf(command); !below.empty())
-      absl::StrAppend(&cases, " '1:command:(", NamesOf(below), ")'");
-    cases += " ;;\n";
-  });
-  return absl::StrCat(
-      "#compdef cloze\n# Written by `cloze help --write`.\n_cloze() {\n"
-      "  local at=cloze\n  local -i i=2\n"
-      "  while (( i < CURRENT )) && [[ '",
-      Parents(app),
-      "' == *\"|$at|\"* ]]; do\n    at+=\" $words[i]\"\n    (( ++i ))\n  done\n"
-      "  words=(\"${(@)words[i-1,-1]}\")\n  (( CURRENT -= i - 2 ))\n  case $at in\n",
-      cases, "  esac\n}\n_cloze \"$@\"\n");
-}
-
-std::string FishCompletion(const CLI::App& app) {
-  std::string out = "# fish completion of cloze. Written by `cloze help --write`.\n";
-  ForEach(app, "cloze", [&](const CLI::App& command, const std::string& path) {
-    const auto below = CommandsOf(command);
-    std::vector<std::string> when;  // the commands that were typed
-    for (const absl::string_view word : absl::StrSplit(path, ' '))
-      if (word != "cloze") when.push_back(absl::StrCat("__fish_seen_subcommand_from ", word));
-    if (!below.empty()) when.push_back("not __fish_seen_subcommand_from " + NamesOf(below));
-    const std::string head =
-        absl::StrCat("complete -c cloze -n '", absl::StrJoin(when, "; and "), "'");
-    for (const CLI::App* next : below)
-      absl::StrAppend(
-          &out, head, " -f -a ", next->get_name(), " -d ", ShellQuote(FirstSentence(*next)), "\n");
-    for (const CLI::Option* option : command.get_options()) {
-      if (IsArgument(*option)) continue;
-      absl::StrAppend(&out, head);
-      for (const std::string& name : option->get_snames()) absl::StrAppend(&out, " -s ", name);
-      for (const std::string& name : option->get_lnames()) absl::StrAppend(&out, " -l ", name);
-      if (const auto choices = ChoicesOf(*option); !choices.empty())
-        absl::StrAppend(&out, " -x -a '", absl::StrJoin(choices, " "), "'");
-      else if (!ValueOf(*option).empty())
-        out += " -r";
-      absl::StrAppend(&out, " -d ", ShellQuote(option->get_description()), "\n");
+    for (const std::string& name : names) {
+      if (flags) absl::StrAppend(&out, name, "\t", option->get_description(), "\n");
     }
-  });
+  }
+  for (const CLI::App* command : CommandsOf(*at)) {
+    if (!flags) absl::StrAppend(&out, command->get_name(), "\t", FirstSentence(*command), "\n");
+  }
   return out;
 }
+
+// The shells ask the program for the candidates.
+constexpr char kBash[] = R"(# bash completion of cloze. Written by `cloze help --write`.
+_cloze() {
+  local IFS=$'\n' words
+  words=$(cloze help --complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2> /dev/null | cut -f 1)
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}")
+}
+complete -o default -F _cloze cloze
+)";
+constexpr char kZsh[] = R"(#compdef cloze
+# Written by `cloze help --write`.
+local -a found lines
+local line
+lines=("${(@f)$(cloze help --complete -- "${(@)words[2,CURRENT]}" 2> /dev/null)}")
+for line in $lines; do found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}"); done
+if (( $#found )); then _describe cloze found; else _files; fi
+)";
+constexpr char kFish[] = R"(# fish completion of cloze. Written by `cloze help --write`.
+complete -c cloze -a '(cloze help --complete -- (commandline -opc)[2..] (commandline -ct) 2> /dev/null)'
+)";
 
 absl::Status WriteManual(const std::string& folder) {
   RETURN_IF_ERROR(MakeDirectories(folder));
@@ -249,9 +186,9 @@ absl::Status WriteManual(const std::string& folder) {
   const auto write = [&](const std::string& name, const std::string& text) {
     return WriteFileAtomically(absl::StrCat(folder, "/", name), text);
   };
-  RETURN_IF_ERROR(write("cloze.bash", BashCompletion(*app)));
-  RETURN_IF_ERROR(write("_cloze", ZshCompletion(*app)));
-  RETURN_IF_ERROR(write("cloze.fish", FishCompletion(*app)));
+  RETURN_IF_ERROR(write("cloze.bash", kBash));
+  RETURN_IF_ERROR(write("_cloze", kZsh));
+  RETURN_IF_ERROR(write("cloze.fish", kFish));
   absl::Status status;
   ForEach(*app, "cloze", [&](const CLI::App& command, const std::string& path) {
     if (status.ok())
@@ -262,6 +199,8 @@ absl::Status WriteManual(const std::string& folder) {
 
 absl::Status Help(const ManualOptions& options) {
   if (!options.write.empty()) return WriteManual(options.write);
+  if (options.complete)
+    return WriteStdout(options.command.empty() ? "" : Candidates(options.command));
   std::vector<std::string> words = options.command;
   words.push_back("--help");
   const absl::StatusOr<CommandLine> line = ParseCommandLine(words);
@@ -279,6 +218,8 @@ void AddHelp(Command& app) {
     command.Add("--write", &options.write,
         "Write man pages and the completion of bash, zsh and fish to this folder.",
         {.type = "FOLDER"});
+    command.Add("--complete", &options.complete,
+        "Print what can complete the last word of the command line that follows `--`, for shells.");
   };
   app.AddCommand<ManualOptions>("help", "Describe a command, as `cloze COMMAND --help` does.",
       "  cloze help finetune\n  cloze help spec check", declare, Help);

@@ -38,8 +38,8 @@ absl::Status CheckStack() {
       " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
 }
 
-// Turns exceptions of the standard library and of oneDNN into a status. `trains`: the command has
-// the settings of a run.
+// Turns exceptions of the standard library and of oneDNN into a status. `trains`: the command may
+// train, and has the settings of a run.
 absl::Status RunCaught(const Run& run, bool trains) {
   try {
     return run();
@@ -70,35 +70,15 @@ void OnTerminate() {
   std::abort();
 }
 
-// Returns the first word that is neither an option nor the value of --threads.
-std::string CommandOf(absl::Span<const std::string> words) {
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--threads") {
-      ++i;
-    } else if (words[i].empty() || words[i][0] != '-') {
-      return words[i];
-    }
-  }
-  return "";
-}
-
-// Returns kUsage if there are several ranks, which cannot run the command together.
-absl::Status CheckCommand(absl::Span<const std::string> words) {
-  if (ProgramRanks().size() == 1) return absl::OkStatus();
-  const std::string command = CommandOf(words);
-  const std::vector<std::string> known = CommandsForRanks();
-  if (absl::c_linear_search(known, command)) return absl::OkStatus();
-  return Error(
-      Exit::kUsage, "cloze: ", Quote(command), ": expected ", ListOr(known), " for several ranks");
-}
-
 absl::Status RunLine(const std::vector<std::string>& words) {
-  RETURN_IF_ERROR(CheckCommand(words));
   ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words));
+  const bool ranks = absl::c_linear_search(line.for_ranks, line.command);
+  if (ProgramRanks().size() > 1 && !ranks)
+    return Error(Exit::kUsage, "cloze: ", Quote(line.command), ": expected ",
+        ListOr(line.for_ranks), " for several ranks");
   absl::Status status = CheckStack();
   SetThreads(line.threads);
-  const std::string command = CommandOf(words);
-  if (status.ok()) status = RunCaught(line.run, command == "pretrain" || command == "finetune");
+  if (status.ok()) status = RunCaught(line.run, ranks);
   return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
 }
 

@@ -136,7 +136,8 @@ TEST(Help, IsACommandToo) {
   EXPECT_EQ(RunCloze("-v").out, RunCloze("--version").out);
 }
 
-// Man pages and completion come from the declarations; programs that read them find no fault.
+// Man pages come from the declarations, completion from the program; programs that read them find
+// no fault.
 TEST(Help, WritesManPagesAndCompletion) {
   const std::string folder = TemporaryFolder();
   ASSERT_EQ(RunCloze("help --write " + folder).exit, 0);
@@ -160,12 +161,15 @@ TEST(Help, WritesManPagesAndCompletion) {
       EXPECT_THAT(page, HasSubstr(std::string(".SH ") + section + "\n")) << name;
   }
   const auto complete = [&](const std::string& words) {
-    return shell("bash -c 'source cloze.bash; COMP_WORDS=(" + words +
+    const std::string program = CLOZE_BINARY;
+    return shell("PATH=" + program.substr(0, program.rfind('/')) +
+                 ":$PATH bash -c 'source cloze.bash; COMP_WORDS=(" + words +
                  "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cloze; echo ${COMPREPLY[*]}'");
   };
   EXPECT_EQ(complete("cloze fin"), "finetune\n");
   EXPECT_EQ(complete("cloze spec ch"), "check\n");
   EXPECT_EQ(complete("cloze vocab --kind b"), "bpe\n");
+  EXPECT_EQ(complete("cloze vocab --text b"), "\n");  // a file
   EXPECT_EQ(complete("cloze finetune --pl"), "--plan\n");
 }
 
