@@ -5,19 +5,12 @@
 #include <numeric>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/strip.h"
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 
 namespace cloze {
 namespace {
-
-// The values of EncoderSpec's enums.
-constexpr Positions kPositions[] = {
-    Positions::kLearned, Positions::kSinusoidal, Positions::kSinusoidalStart};
-static_assert(std::size(kPositions) == EncoderSpec::Positions_ARRAYSIZE);
-constexpr ActivationKind kActivations[] = {
-    ActivationKind::kGelu, ActivationKind::kGeluTanh, ActivationKind::kRelu};
-static_assert(std::size(kActivations) == EncoderSpec::Activation_ARRAYSIZE);
 
 bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableSpec& spec) {
   const bool head = param.layer == config.layers;
@@ -37,7 +30,7 @@ ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
 }
 
 void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
-  for (const ModelConfig& source : config.source) FreezeFixedPositions(source, store);
+  if (config.encoder != nullptr) FreezeFixedPositions(*config.encoder, store);
   if (config.has_fixed_positions()) store->Freeze(PositionTable(config, *store));
 }
 
@@ -45,7 +38,7 @@ void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
 // of n / base^(i / hidden), times an amplitude (Bishop & Bishop, eq. 12.25). kSinesFirst: the even
 // columns come before the odd ones.
 void SetSinusoids(const ModelConfig& config, ParamStore* store) {
-  for (const ModelConfig& source : config.source) SetSinusoids(source, store);
+  if (config.encoder != nullptr) SetSinusoids(*config.encoder, store);
   const bool fixed = config.has_fixed_positions();
   if (!fixed && config.positions != Positions::kSinusoidalStart) return;
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
@@ -82,10 +75,10 @@ void StartKeysAsQueries(float gain, ParamStore* store) {
 
 // Returns the standard deviation of the initial values of `param`. As in transformers, smaller for
 // the layers of ModernBERT and GPT-2 that add to the residual sum.
-float Deviation(const Param& param, const ModelConfig& config) {
+float InitStddev(const Param& param, const ModelConfig& config) {
   const bool adds = param.role == Role::kAttentionOutput || param.role == Role::kOutput ||
                     param.role == Role::kTransform;
-  return config.family->scaled_outputs && adds
+  return config.scaled_outputs && adds
              ? config.initializer_range / std::sqrt(2.0f * static_cast<float>(config.layers))
              : config.initializer_range;
 }
@@ -98,44 +91,6 @@ ModelConfig WithOutput(ModelConfig config, absl::Span<const Adapter> adapters) {
 }
 
 }  // namespace
-
-absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
-  const EncoderSpec spec = FillSizes(given);
-  if (!spec.has_layers() || !spec.has_hidden() || !spec.has_heads() || !spec.has_intermediate()) {
-    return Error(Exit::kSpec, "model.encoder.",
-        given.preset() == EncoderSpec::CUSTOM
-            ? "preset: CUSTOM: expected layers, hidden, heads and intermediate"
-            : absl::StrCat("heads: not set, and hidden ", spec.hidden(),
-                  " is not a multiple of 64: expected a divisor of hidden"));
-  }
-  if (spec.heads() < 1 || spec.hidden() % spec.heads() != 0) {
-    return Error(Exit::kSpec, "model.encoder.heads: ", spec.heads(), " does not divide hidden ",
-        spec.hidden());
-  }
-  const Family& family = FamilyOf(spec.architecture());
-  ModelConfig config;
-  config.family = &family;
-  config.layers = spec.layers();
-  config.hidden = spec.hidden();
-  config.heads = spec.heads();
-  config.intermediate = spec.intermediate();
-  config.max_positions = spec.max_positions();
-  config.token_types = family.keys.token_types == nullptr ? 0 : spec.token_types();
-  config.positions = kPositions[spec.positions()];
-  config.sinusoid_base = spec.sinusoid_base();
-  config.initializer_range = spec.initializer_range();
-  config.training.query_key_start = spec.query_key_start();
-  if (family.defaults != nullptr) family.defaults(&config);
-  if (family.create != nullptr) family.create(spec, &config);
-  config.SetPad(0);
-  if (spec.has_activation()) config.activation = kActivations[spec.activation()];
-  if (spec.has_norm_epsilon()) config.norm_epsilon = spec.norm_epsilon();
-  if (config.embedding > 0) {
-    config.embedding =
-        spec.has_embedding() ? spec.embedding() : std::min(config.embedding, config.hidden);
-  }
-  return config;
-}
 
 ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings) {
   ModelConfig config = discriminator;
@@ -162,14 +117,14 @@ ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool share
   return config;
 }
 
-LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass, float scale,
+LossSum TrainingPass(const Backbone& backbone, const Head& head, const Pass& pass, float scale,
     Head::LossFunction loss) {
-  if (!pass.training) return head.Loss(pass, encoder.Infer(pass), 0, {}, loss);
-  const Encoder::Saved saved = encoder.Forward(pass);
-  const bool trained = encoder.requires_grad(pass);
+  if (!pass.training) return head.Loss(pass, backbone.Infer(pass), 0, {}, loss);
+  const Backbone::Saved saved = backbone.Forward(pass);
+  const bool trained = backbone.requires_grad(pass);
   const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
   const LossSum sum = head.Loss(pass, saved.y, scale, dy, loss);
-  if (scale != 0 && trained) encoder.Backward(pass, saved, dy);
+  if (scale != 0 && trained) backbone.Backward(pass, saved, dy);
   return sum;
 }
 
@@ -179,7 +134,7 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
         config.family->model_type,
         ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)");
   }
-  if (spec.has_lora() && !config.source.empty()) {
+  if (spec.has_lora() && config.encoder != nullptr) {
     return Error(Exit::kSpec,
         "trainable.lora: the model is an encoder-decoder: expected head_only, "
         "last_layers or none");
@@ -209,12 +164,12 @@ ParamCount CountParams(const ParamStore& store) {
 }
 
 Model::Model(const ModelConfig& config)
-    : config_(config), encoder_(&params_, config),
-      head_(&params_, config, encoder_.word_embeddings()) {
+    : config_(config), backbone_(NewBackbone(&params_, config)),
+      head_(NewHead(&params_, config, backbone_.word_embeddings())) {
   for (const ModelConfig& own : config.training.generator) {
-    Encoder encoder(&params_, own);
-    Head head(&params_, own, encoder.word_embeddings());
-    generator_.emplace(Generator{std::move(encoder), std::move(head)});
+    Backbone backbone = NewBackbone(&params_, own);
+    Head head = NewHead(&params_, own, backbone.word_embeddings());
+    generator_.emplace(Generator{std::move(backbone), std::move(head)});
   }
 }
 
@@ -223,7 +178,7 @@ Model::Model(
     : Model(config) {
   if (trainable.has_lora()) {
     const auto wanted = [&](const ParamKey& key) { return IsTarget(trainable.lora(), key.role); };
-    encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0});
+    backbone_.AddLora(&params_, PlanOf(trainable.lora(), wanted, 0));
   }
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (!IsTrainable(params_.param(id), config, trainable)) params_.Freeze(id);
@@ -232,7 +187,7 @@ Model::Model(
 }
 
 Model::Model(const Adapter& adapter) : Model(adapter.config()) {
-  encoder_.AddLora(&params_, adapter.Plan(0));
+  backbone_.AddLora(&params_, adapter.Plan(0));
   Allocate(false);
 }
 
@@ -241,7 +196,7 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
   std::vector<ParamId> own(params_.size());
   std::iota(own.begin(), own.end(), 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
-    encoder_.AddLora(&params_, adapters[i].Plan(i));
+    backbone_.AddLora(&params_, adapters[i].Plan(i));
     replaced_.push_back(own);
     for (const Param& p : adapters[i].whole()) {
       const ParamId id = params_.Find(p.name);
@@ -267,11 +222,11 @@ void Model::Allocate(bool training, Memory memory) {
 
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
-    params_.Initialize(id, seed, Deviation(params_.param(id), config_));
+    params_.Initialize(id, seed, InitStddev(params_.param(id), config_));
   SetSinusoids(config_, &params_);
   if (config_.training.query_key_start > 0)
     StartKeysAsQueries(config_.training.query_key_start, &params_);
-  std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id),
+  std::fill_n(params_.value(backbone_.word_embeddings()).f32(config_.pad_id),
       config_.embedding_size(), 0.0f);
 }
 
@@ -298,9 +253,44 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   }
   for (const std::string& name : report.missing) {
     const ParamId id = params_.Find(name);
-    params_.Initialize(id, seed, Deviation(params_.param(id), config_));
+    params_.Initialize(id, seed, InitStddev(params_.param(id), config_));
   }
   *fresh = report.missing;
+  params_.Changed();
+  return absl::OkStatus();
+}
+
+absl::Status Model::LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
+    uint64_t seed, std::vector<std::string>* fresh) {
+  std::vector<bool> known(params_.size());
+  for (const bool decodes : {false, true}) {
+    const std::string& folder = decodes ? decoder : encoder;
+    ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(folder));
+    config.head = decodes ? HeadKind::kMaskedLm : HeadKind::kNone;
+    config.pooler = config.crf = false;
+    Model part(config, /*training=*/false);
+    std::vector<std::string> missing;
+    RETURN_IF_ERROR(part.Load(folder, seed, &missing));
+    const Family& family = decodes ? *config_.family : *config_.encoder->family;
+    for (ParamId from = 0; from < part.params_.size(); ++from) {
+      const std::string& name = part.params_.param(from).name;
+      const ParamId to = params_.Find(absl::StrCat(family.part_prefix,
+          decodes ? name : std::string(absl::StripPrefix(name, config.family->prefix))));
+      CLOZE_CHECK(to >= 0);
+      if (absl::c_linear_search(missing, name)) continue;
+      const ConstMat values = part.params_.value(from);
+      absl::c_copy(absl::MakeSpan(values.f32(), params_.param(to).size()), params_.value(to).f32());
+      known[to] = true;
+    }
+  }
+  bool crosses = false;
+  for (ParamId id = 0; id < params_.size(); ++id) {
+    if (known[id]) continue;
+    params_.Initialize(id, seed, config_.initializer_range);
+    const bool cross = params_.param(id).layer < config_.layers;
+    if (!cross || !std::exchange(crosses, true))
+      fresh->push_back(cross ? "the decoder's attention to the encoder" : params_.param(id).name);
+  }
   params_.Changed();
   return absl::OkStatus();
 }

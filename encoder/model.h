@@ -1,4 +1,4 @@
-// A model in memory: parameters, encoder, head, arena and packed weights.
+// A model in memory: parameters, backbone, head, arena and packed weights.
 #ifndef CLOZE_ENCODER_MODEL_H_
 #define CLOZE_ENCODER_MODEL_H_
 
@@ -10,15 +10,8 @@
 #include "absl/functional/function_ref.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
-#include "encoder/modules/encoder.h"
-#include "encoder/modules/head.h"
 
 namespace cloze {
-
-// Returns the description of a new encoder, without vocab, head and labels; pad_id is 0. Sizes that
-// are not set come from FillSizes. kSpec when `hidden` is not divisible by `heads` or a size of a
-// CUSTOM preset is missing.
-absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Returns kSpec if `spec` names layers that the model lacks or a LoRA that it cannot have
 // (encoder-decoders; dropout on rows above kMaxDropoutRow), or if ELECTRA's pretraining is asked of
@@ -30,9 +23,9 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
 // of a family that cannot project them, it keeps these sizes and has `size` times the layers.
 ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
 
-// Forward of `encoder` and `head`, and backward if scale != 0, which adds gradients times scale.
+// Forward of `backbone` and `head`, and backward if scale != 0, which adds gradients times scale.
 // Returns the sum of `loss` over the targets. Runs only forward unless pass.training is true.
-LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass, float scale,
+LossSum TrainingPass(const Backbone& backbone, const Head& head, const Pass& pass, float scale,
     Head::LossFunction loss);
 
 // Parameter counts of a model.
@@ -70,6 +63,12 @@ class Model {
   // added to `fresh`, and LoRAs. Parameters in `except` keep their values. Errors of LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
       const std::vector<std::string>& except = {}, ReadFor use = ReadFor::kAll);
+  // Loads an encoder-decoder of JoinEncoderDecoder from the folders of its encoder and its decoder.
+  // Initializes the parameters that neither folder has: the attention to the encoder and, without
+  // a masked-LM head, the decoder's head. Appends their names to *fresh, one for all of the
+  // attention. Errors of LoadConfig and Load.
+  absl::Status LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
+      uint64_t seed, std::vector<std::string>* fresh);
   // Read the embeddings of `ids` (< vocab), or all, if Load for passes has not read them yet.
   // Errors of LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
@@ -83,11 +82,11 @@ class Model {
   const ModelConfig& config() const { return config_; }
   ParamStore& params() { return params_; }
   const ParamStore& params() const { return params_; }
-  const Encoder& encoder() const { return encoder_; }
+  const Backbone& backbone() const { return backbone_; }
   const Head& head() const { return head_; }
   // The second model that replaces tokens, ModelConfig::generator, or null.
   struct Generator {
-    Encoder encoder;
+    Backbone backbone;
     Head head;
   };
   const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
@@ -113,7 +112,7 @@ class Model {
 
   ModelConfig config_;
   ParamStore params_;
-  Encoder encoder_;
+  Backbone backbone_;
   Head head_;
   std::optional<Generator> generator_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
 
@@ -76,9 +75,6 @@ absl::Status SpecError(
 // Prefixes the message of `status` with the place and name of `field`. Keeps the exit code and Ok.
 absl::Status AtField(
     const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
-
-// Fields of EncoderSpec that an encoder of this architecture does not have.
-absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture);
 
 // Returns `encoder` with layers, hidden, heads and intermediate from its preset where they are not
 // set. Heads stay unset if hidden is not a multiple of 64; CUSTOM sets nothing.

@@ -5,6 +5,7 @@
 
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
 
@@ -31,24 +32,19 @@ void FillDefaults(pb::Message* message) {
   }
 }
 
-// Clears the fields that are not set and whose defaults are not for the encoder's architecture.
-void ClearOthers(const ModelSpec& given, ModelSpec* effective) {
-  const auto clear = [](const pb::Message& given, const char* name, pb::Message* effective) {
-    const FieldDescriptor* field = given.GetDescriptor()->FindFieldByName(name);
-    if (!given.GetReflection()->HasField(given, field))
+// Clears the fields of *effective that `given` does not set and whose defaults are not those of the
+// architecture.
+void ClearOtherDefaults(
+    const pb::Message& given, EncoderSpec::Architecture architecture, pb::Message* effective) {
+  const pb::Descriptor* type = given.GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    const ByArchitecture& rule = field->options().GetExtension(by_architecture);
+    const bool other = absl::c_linear_search(rule.without(), architecture) ||
+                       absl::c_linear_search(rule.other_default(), architecture);
+    if (other && !given.GetReflection()->HasField(given, field))
       effective->GetReflection()->ClearField(effective, field);
-  };
-  const EncoderSpec::Architecture architecture = given.encoder().architecture();
-  const auto clear_in_encoder = [&](const char* name) {
-    clear(given.encoder(), name, effective->mutable_encoder());
-  };
-  for (const char* name : FieldsNotOf(architecture)) clear_in_encoder(name);
-  const bool gpt2 = architecture == EncoderSpec::GPT2;
-  if (architecture == EncoderSpec::ALBERT || gpt2) clear_in_encoder("activation");
-  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA || gpt2)
-    clear_in_encoder("norm_epsilon");
-  if (architecture != EncoderSpec::MODERN) return;
-  for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
+  }
 }
 
 }  // namespace
@@ -62,23 +58,6 @@ std::string ValueText(const pb::Message& message, const FieldDescriptor* field) 
   std::string text;
   pb::TextFormat::PrintFieldValueToString(message, field, -1, &text);
   return text;
-}
-
-absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture) {
-  static constexpr const char *kBert[] = {"embedding"}, *kElectra[] = {"norm"},
-                              *kDeberta[] = {"token_types", "positions", "sinusoid_base", "norm",
-                                  "embedding"},
-                              *kModern[] = {"query_key_start", "token_types", "positions",
-                                  "sinusoid_base", "norm", "embedding"};
-  switch (architecture) {
-    case EncoderSpec::BERT: return kBert;
-    case EncoderSpec::MODERN:
-    case EncoderSpec::GPT2: return kModern;
-    case EncoderSpec::ELECTRA:
-    case EncoderSpec::ALBERT: return kElectra;
-    case EncoderSpec::DEBERTA: return kDeberta;
-  }
-  CLOZE_CHECK(false);
 }
 
 EncoderSpec FillSizes(EncoderSpec encoder) {
@@ -110,7 +89,10 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();
     if (!spec.model().has_attention_dropout()) effective.mutable_model()->clear_attention_dropout();
   } else {
-    ClearOthers(spec.model(), effective.mutable_model());
+    const auto architecture = spec.model().encoder().architecture();
+    ClearOtherDefaults(spec.model(), architecture, effective.mutable_model());
+    ClearOtherDefaults(
+        spec.model().encoder(), architecture, effective.mutable_model()->mutable_encoder());
   }
   return effective;
 }

@@ -72,10 +72,12 @@ void CheckEncoder(const EncoderSpec& encoder, SpecErrors* errors) {
   errors->AddIf(filled.heads() > 0 && filled.hidden() % filled.heads() != 0, "model.encoder.heads",
       filled.heads(), " does not divide hidden = ", filled.hidden());
   const bool modern = encoder.architecture() == EncoderSpec::MODERN;
-  for (const char* name : FieldsNotOf(encoder.architecture())) {
-    const FieldDescriptor* field = EncoderSpec::descriptor()->FindFieldByName(name);
-    errors->AddIf(encoder.GetReflection()->HasField(encoder, field),
-        absl::StrCat("model.encoder.", name), "is not for architecture ",
+  std::vector<const FieldDescriptor*> fields;
+  encoder.GetReflection()->ListFields(encoder, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const auto& without = field->options().GetExtension(by_architecture).without();
+    errors->AddIf(absl::c_linear_search(without, encoder.architecture()),
+        absl::StrCat("model.encoder.", field->name()), "is not for architecture ",
         EncoderSpec::Architecture_Name(encoder.architecture()), ": expected none");
   }
   // Specs that older versions wrote have the defaults of these for every architecture.

@@ -15,7 +15,7 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
         Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
             " tokens: expected at most ", config.vocab, ", the vocabulary of the model"));
   }
-  const bool causal = config.family->causal, pairs = !config.source.empty();
+  const bool causal = config.causal, pairs = config.encoder != nullptr;
   if (pairs != (task.head() == HeadKind::kSequenceToSequence)) {
     return SpecError(loaded, task.name(),
         pairs ? "the model is an encoder-decoder: expected sequence_to_sequence"
@@ -37,7 +37,7 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
   };
   const int32_t target = task.max_new_tokens();
   RETURN_IF_ERROR(check(".max_target_tokens", target, config));
-  return check(".max_tokens", task.max_tokens() - target, pairs ? config.source[0] : config);
+  return check(".max_tokens", task.max_tokens() - target, pairs ? *config.encoder : config);
 }
 
 std::string TokenizerField(const TaskSpec& spec) {

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/model_config.h"
 #include "proto/task.pb.h"
 
 namespace cloze {

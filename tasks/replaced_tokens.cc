@@ -74,7 +74,7 @@ LossSum ReplaceTokens(
     return SoftmaxCrossEntropy(logits, masked.targets.data() + first, gradient, arena);
   };
   const Arena::Mark mark = pass.arena.mark();
-  const LossSum sum = TrainingPass(generator.encoder, generator.head, pass, scale, loss);
+  const LossSum sum = TrainingPass(generator.backbone, generator.head, pass, scale, loss);
   pass.arena.Rewind(mark);
   *replaced = masked;
   replaced->rows.resize(masked.tokens());

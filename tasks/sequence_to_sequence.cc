@@ -83,7 +83,7 @@ class SequenceToSequence : public Task {
     config->task_fields["max_target_tokens"] = spec_.max_target_tokens();
   }
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
-    int32_t source = config.source[0].max_tokens(), target = config.max_tokens();
+    int32_t source = config.encoder->max_tokens(), target = config.max_tokens();
     fields.Integer("max_tokens", false, 8, 1'000'000, &source);
     fields.Integer("max_target_tokens", false, 2, 1'000'000, &target);
     spec_.set_max_tokens(std::min<int64_t>(longest, source));

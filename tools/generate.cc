@@ -23,7 +23,7 @@ class Prompts {
  public:
   Prompts(Session& session, Generator generator, const GenerateCommandOptions& options)
       : session_(session), generator_(std::move(generator)), options_(options),
-        task_(MakeTask(HeadKind::kCausalLm)), encodes_(!session.config().source.empty()),
+        task_(MakeTask(HeadKind::kCausalLm)), encodes_(session.config().encoder != nullptr),
         streams_(options.output == "text" && options.generate.beams == 1 &&
                  (options.infer.out.empty() || options.infer.out == "-") && ::isatty(1) == 1) {}
 
@@ -71,7 +71,7 @@ class Prompts {
     if (record.kind == Record::Kind::kText && record.text.empty())
       return Error(Exit::kData, "an empty source: expected a text");
     ModelInput input = session_.input();
-    input.longest = session_.config().source[0].max_tokens();
+    input.longest = session_.config().encoder->max_tokens();
     Record source = record;  // without a target that stands beside it
     if (source.kind == Record::Kind::kPair) source.kind = Record::Kind::kText;
     ASSIGN_OR_RETURN(Example example, EncodeRecord(source, input, &cut));

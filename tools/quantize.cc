@@ -134,7 +134,7 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
-  if (!session->config().source.empty() && options.comparison.data.empty()) {
+  if (session->config().encoder != nullptr && options.comparison.data.empty()) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an encoder-decoder: expected --data (pairs of a text and its target)");
   }

@@ -32,12 +32,6 @@ constexpr RoleName kAlbertNames[] = {
 constexpr absl::string_view kAlbertMembers[] = {
     "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
 
-void SetAlbertDefaults(ModelConfig* config) {
-  config->embedding = 128;
-  config->groups = 1;
-  config->activation = ActivationKind::kGeluTanh;
-}
-
 // Further defaults of transformers; new models have dropout.
 void ReadAlbert(JsonFields& /*fields*/, ModelConfig* config) {
   config->dropout = config->attention_dropout = 0;
@@ -55,15 +49,17 @@ constinit const Family kAlbert = {
     .model_type = "albert",
     .classes = "Albert",
     .prefix = "albert.",
-    .projects_always = true,
+    .architecture = {.embedding = 128,
+        .projects_always = true,
+        .activation = ActivationKind::kGeluTanh,
+        .groups = 1},
+    .in_spec = EncoderSpec::ALBERT,
     .keys = {.classifier_dropout = "classifier_dropout_prob",
         .embedding = "embedding_size",
         .groups = "num_hidden_groups",
         .inner = "inner_group_num"},
     .names = {kAlbertNames},
     .members = kAlbertMembers,
-    .defaults = SetAlbertDefaults,
-    .architecture = EncoderSpec::ALBERT,
     .read = ReadAlbert,
     .write = WriteAlbert,
 };

@@ -55,10 +55,7 @@ constexpr absl::string_view kBartMembers[] = {"d_model", "init_std", "scale_embe
     "student_encoder_layers", "student_decoder_layers"};
 
 void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
-  // The defaults of transformers.
-  config->norm_epsilon = 1e-5f;
-  config->max_positions = 1024;
-  config->end_id = 2;
+  config->end_id = 2;  // the default of transformers
   for (const char* other : {"normalize_before", "add_final_layer_norm", "add_bias_logits",
            "do_blenderbot_90_layernorm"}) {
     if (fields.Bool(other, false)) fields.Fail(other, "true: expected false (not supported)");
@@ -80,14 +77,12 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
 
 void ReadBart(JsonFields& fields, ModelConfig* config) {
   ReadBartOrMarian(fields, config);
-  config->position_offset = 2;
   fields.AllowValues("normalize_embedding", {nullptr, true});
   fields.AllowValues("static_position_embeddings", {nullptr, false});
   fields.AllowValues("extra_pos_embeddings", {nullptr, 2});
 }
 void ReadMarian(JsonFields& fields, ModelConfig* config) {
   ReadBartOrMarian(fields, config);
-  config->positions = Positions::kSinesFirst;
   fields.AllowValues("normalize_embedding", {nullptr, false});
   fields.AllowValues("static_position_embeddings", {nullptr, true});
 }
@@ -124,6 +119,8 @@ constexpr ConfigKeys kEncoderKeys =
 constexpr ConfigKeys kDecoderKeys =
     KeysOf("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim");
 
+constexpr HeadTraits kDecoderHead = {.transform = false, .output_bias = OutputBias::kFixed};
+
 constinit const Family kBartEncoder = {.model_type = "bart",
     .classes = "Bart",
     .prefix = "model.",
@@ -141,10 +138,15 @@ constinit const Family kBart = {
     .model_type = "bart",
     .classes = "Bart",
     .prefix = "model.",
-    .causal = true,
     .source = &kBartEncoder,
     .source_class = "BartForConditionalGeneration",
-    .fixed_bias = true,
+    .architecture = {.token_types = 0,
+        .max_positions = 1024,
+        .position_offset = 2,
+        .causal = true,
+        .cross_attention = true,
+        .norm_epsilon = 1e-5f},
+    .head = kDecoderHead,
     .keys = kDecoderKeys,
     .names = {kBartDecoderNorm, kDecoderNames},
     .members = kBartMembers,
@@ -156,10 +158,16 @@ constinit const Family kMarian = {
     .model_type = "marian",
     .classes = "Marian",
     .prefix = "model.",
-    .causal = true,
     .source = &kMarianEncoder,
     .source_class = "MarianMTModel",
-    .fixed_bias = true,
+    .architecture = {.token_types = 0,
+        .embeddings_norm = false,
+        .positions = Positions::kSinesFirst,
+        .max_positions = 1024,
+        .causal = true,
+        .cross_attention = true,
+        .norm_epsilon = 1e-5f},
+    .head = kDecoderHead,
     .keys = kDecoderKeys,
     .names = {kDecoderNames},
     .members = kBartMembers,

@@ -29,21 +29,15 @@ constexpr RoleName kBertHeadNames[] = {
     {Role::kPooledOutput, "classifier"},
 };
 
-// A new BERT with norms before attention and MLP is a RoBERTa of that kind.
-void CreateBert(const EncoderSpec& spec, ModelConfig* config) {
-  if (spec.norm() == EncoderSpec::PRE) config->family = &kRobertaPreLayerNorm;
-}
-
 }  // namespace
 
 constinit const Family kBert = {
     .model_type = "bert",
     .classes = "Bert",
     .prefix = "bert.",
-    .decodes_in_pairs = true,
+    .can_be_decoder = true,
+    .in_spec = EncoderSpec::BERT,
     .names = {kBertHeadNames, kBertEncoderNames},
-    .architecture = EncoderSpec::BERT,
-    .create = CreateBert,
 };
 
 }  // namespace cloze

@@ -1,7 +1,5 @@
 // DeBERTa-v2 and v3 (He et al. 2021): attention adds products of queries and keys with vectors of
 // distances; v2-xlarge has a convolution after its first block.
-#include <algorithm>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
 #include "encoder/families/families.h"
@@ -122,22 +120,10 @@ void ReadConvolution(JsonFields& fields, ModelConfig* config) {
   config->relative.convolution_activation = known->kind;
 }
 
-// DeBERTa-v3's relative positions, with buckets if there are more positions than buckets.
-void CreateDeberta(const EncoderSpec& spec, ModelConfig* config) {
-  constexpr int32_t kBuckets = 256;
-  const int32_t positions = spec.max_positions();
-  config->positions = Positions::kNone;
-  config->relative = {.span = std::min(positions, kBuckets),
-      .furthest = positions > kBuckets ? positions : 0,
-      .query_terms = true,
-      .key_terms = true,
-      .shared = true,
-      .norm = true};
-}
-
 void ReadDeberta(JsonFields& fields, ModelConfig* config) {
   fields.Integer("type_vocab_size", false, 0, 1024, &config->token_types);
-  if (!fields.Bool("position_biased_input", true)) config->positions = Positions::kNone;
+  if (fields.Bool("position_biased_input", true)) config->positions = Positions::kLearned;
+  config->relative = {};  // unless the members say otherwise
   ReadDistances(fields, config);
   ReadConvolution(fields, config);
   if (const std::string name = fields.String("pooler_hidden_act"); name != "gelu" && !name.empty())
@@ -183,15 +169,17 @@ constinit const Family kDeberta = {
     .model_type = "deberta-v2",
     .classes = "DebertaV2",
     .prefix = "deberta.",
-    .sequence_dropout_only = true,
-    .pooler_activation = ActivationKind::kGelu,
+    // New models are as DeBERTa-v3.
+    .architecture = {.token_types = 0,
+        .positions = Positions::kNone,
+        .relative = {.span = 256, .query_terms = true, .key_terms = true, .norm = true},
+        .norm_epsilon = 1e-7f},
+    .head = {.pooler_activation = ActivationKind::kGelu, .sequence_dropout_only = true},
+    .in_spec = EncoderSpec::DEBERTA,
     .keys = {.token_types = nullptr, .classifier_dropout = "cls_dropout"},
     .names = {kDebertaNames, kBertEncoderNames},
     .aliases = kAliases,
     .members = kDebertaMembers,
-    .defaults = [](ModelConfig* config) { config->norm_epsilon = 1e-7f; },
-    .architecture = EncoderSpec::DEBERTA,
-    .create = CreateDeberta,
     .read = ReadDeberta,
     .write = WriteDeberta,
 };

@@ -25,15 +25,15 @@ constinit const Family kElectra = {
     .model_type = "electra",
     .classes = "Electra",
     .prefix = "electra.",
-    .decodes_in_pairs = true,
-    .dropout_before_pooler = true,
-    .pooler_activation = ActivationKind::kGelu,
-    .transform_activation = ActivationKind::kGelu,
+    .can_be_decoder = true,
+    .architecture = {.embedding = 128},
+    .head = {.transform_activation = ActivationKind::kGelu,
+        .pooler_activation = ActivationKind::kGelu,
+        .dropout_before_pooler = true},
+    .in_spec = EncoderSpec::ELECTRA,
     .keys = {.embedding = "embedding_size"},
     .names = {kElectraHeadNames, kBertEncoderNames},
     .members = kElectraMembers,
-    .defaults = [](ModelConfig* config) { config->embedding = 128; },
-    .architecture = EncoderSpec::ELECTRA,
 };
 
 }  // namespace cloze

@@ -1,6 +1,6 @@
-// Pairs of an encoder and a decoder that begin as two encoders (Rothe et al. 2020, "BERT2BERT"), as
+// Encoder-decoders that begin as two encoders (Rothe et al. 2020, "BERT2BERT"), as
 // transformers' EncoderDecoderModel: config.json and the names of tensors hold both models, the
-// decoder with attention to the encoder in each block. The halves share no parameters.
+// decoder with attention to the encoder in each block. The two share no parameters.
 #include <map>
 
 #include "absl/algorithm/container.h"
@@ -18,46 +18,46 @@ constexpr RoleName kCrossNames[] = {
     {Role::kCrossNorm, "@encoder.layer.#.crossattention.output.LayerNorm"},
 };
 
-struct Halves {
-  Family encoder, decoder;  // the decoder is only for families that decode in pairs
+// A family as that of an encoder and, if it can be, of a decoder.
+struct JoinedFamilies {
+  Family encoder, decoder;
 };
 
-Halves MakeHalves(const Family& family) {
-  Halves halves = {family, family};
-  halves.encoder.half = "encoder.", halves.encoder.prefix = "";
-  halves.decoder.half = "decoder.";
-  halves.decoder.causal = true;
-  halves.decoder.source_class = "EncoderDecoderModel";
-  if (family.decodes_in_pairs) {
-    *absl::c_find_if(halves.decoder.names, [](const auto& part) { return part.empty(); }) =
+JoinedFamilies JoinedFamiliesFrom(const Family& family) {
+  JoinedFamilies joined = {family, family};
+  joined.encoder.part_prefix = "encoder.", joined.encoder.prefix = "";
+  joined.decoder.part_prefix = "decoder.";
+  joined.decoder.source_class = "EncoderDecoderModel";
+  if (family.can_be_decoder) {
+    *absl::c_find_if(joined.decoder.names, [](const auto& part) { return part.empty(); }) =
         kCrossNames;
   }
-  for (Family* half : {&halves.encoder, &halves.decoder}) half->plain = &family;
-  return halves;
+  for (Family* part : {&joined.encoder, &joined.decoder}) part->standalone = &family;
+  return joined;
 }
 
-// Returns the halves of a family, or null if it is a decoder.
-const Halves* HalvesOf(const Family* family) {
+// Returns these of a family, or null if it is a decoder.
+const JoinedFamilies* JoinedFamiliesOf(const Family* family) {
   static const auto& all = *[] {
-    auto* made = new std::map<const Family*, Halves>();
+    auto* made = new std::map<const Family*, JoinedFamilies>();
     for (const Family* each : kFamilies)
-      if (!each->causal) made->emplace(each, MakeHalves(*each));
+      if (!each->architecture.causal) made->emplace(each, JoinedFamiliesFrom(*each));
     return made;
   }();
   const auto found = all.find(family);
   return found == all.end() ? nullptr : &found->second;
 }
 
-// Returns the model_types of the families that decode in pairs.
+// Returns the model_types of the families that can be decoders.
 std::vector<std::string> DecoderNames() {
   std::vector<std::string> names;
   for (const Family* family : kFamilies)
-    if (family->decodes_in_pairs) names.emplace_back(family->model_type);
+    if (family->can_be_decoder) names.emplace_back(family->model_type);
   return names;
 }
 
-// Makes a half of a model: without head, labels and what a task stores.
-void Strip(const Family& family, HeadKind head, ModelConfig* config) {
+// Makes a model a part of an encoder-decoder: without labels and what a task stores.
+void AsPart(const Family& family, HeadKind head, ModelConfig* config) {
   config->family = &family;
   config->head = head;
   config->pooler = config->crf = config->untied = false;
@@ -66,24 +66,25 @@ void Strip(const Family& family, HeadKind head, ModelConfig* config) {
   config->task_fields = Json::object();
 }
 
-// config.json of a half as a model of its own.
-Json FormatHalf(const ModelConfig& half, HeadKind head) {
-  ModelConfig config = half;
-  Strip(*half.family->plain, head, &config);
-  config.source.clear();
-  config.int8 = config.is_source = false;
+// config.json of a part as a model of its own.
+Json FormatPart(const ModelConfig& part, HeadKind head) {
+  ModelConfig config = part;
+  AsPart(*part.family->standalone, head, &config);
+  config.encoder = nullptr;
+  config.int8 = config.is_encoder = false;
   return Json::parse(FormatConfig(config));
 }
 
 }  // namespace
 
-absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder) {
+absl::StatusOr<ModelConfig> JoinEncoderDecoder(ModelConfig encoder, ModelConfig decoder) {
   const auto wrong = [](const auto&... what) { return Error(Exit::kMismatch, what...); };
-  const Halves *first = HalvesOf(encoder.family), *second = HalvesOf(decoder.family);
+  const JoinedFamilies *first = JoinedFamiliesOf(encoder.family),
+                       *second = JoinedFamiliesOf(decoder.family);
   if (first == nullptr)
     return wrong("the encoder is of the family ", encoder.family->model_type,
         ": expected an encoder, such as bert");
-  if (second == nullptr || !decoder.family->decodes_in_pairs)
+  if (second == nullptr || !decoder.family->can_be_decoder)
     return wrong("the decoder is of the family ", decoder.family->model_type, ": expected ",
         ListOr(DecoderNames()));
   if (encoder.hidden != decoder.hidden || encoder.vocab != decoder.vocab)
@@ -91,11 +92,12 @@ absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder) {
         " tokens, the decoder ", decoder.hidden, " and ", decoder.vocab,
         ": expected the same sizes");
   if (encoder.int8 || decoder.int8)
-    return wrong("a quantized half: expected floating-point weights");
-  Strip(first->encoder, HeadKind::kNone, &encoder);
-  Strip(second->decoder, HeadKind::kSequenceToSequence, &decoder);
-  encoder.is_source = true;
-  decoder.source = {std::move(encoder)};
+    return wrong("a quantized part: expected floating-point weights");
+  AsPart(first->encoder, HeadKind::kNone, &encoder);
+  AsPart(second->decoder, HeadKind::kSequenceToSequence, &decoder);
+  encoder.is_encoder = true;
+  decoder.causal = decoder.cross_attention = true;
+  decoder.encoder = std::make_shared<const ModelConfig>(std::move(encoder));
   return decoder;
 }
 
@@ -143,58 +145,59 @@ void WriteForcedTokens(const GenerationConfig& generation, Json* json) {
   if (!banned.empty()) (*json)["bad_words_ids"] = std::move(banned);
 }
 
-absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) {
+absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_view path) {
   JsonFields fields(root, path);
-  std::vector<ModelConfig> halves;
+  std::vector<ModelConfig> parts;
   for (const char* name : {"encoder", "decoder"}) {
-    Json half = JsonMember(root, name);
-    if (!half.is_object()) fields.Fail(name, "expected an object");
+    Json part = JsonMember(root, name);
+    if (!part.is_object()) fields.Fail(name, "expected an object");
     RETURN_IF_ERROR(fields.status());
     for (const char* member : {"is_decoder", "add_cross_attention"}) {
       const bool decodes = name == absl::string_view("decoder");
-      JsonFields own = fields.Part(name, half);
+      JsonFields own = fields.Part(name, part);
       if (own.Bool(member, false) != decodes)
         own.Fail(member, "expected ", decodes ? "true" : "false");
       RETURN_IF_ERROR(own.status());
-      half.erase(member);
+      part.erase(member);
     }
-    half["architectures"] = Json::array();
+    part["architectures"] = Json::array();
     ASSIGN_OR_RETURN(
-        ModelConfig config, ParseConfig(ToJsonText(half), absl::StrCat(path, ": ", name)));
-    halves.push_back(std::move(config));
+        ModelConfig config, ParseConfig(ToJsonText(part), absl::StrCat(path, ": ", name)));
+    parts.push_back(std::move(config));
   }
-  auto pair = PairOf(std::move(halves[0]), std::move(halves[1]));
-  if (!pair.ok()) return Error(Exit::kData, QuotePath(path), ": ", pair.status().message());
-  const int32_t most = pair->vocab - 1;
-  fields.Integer("pad_token_id", false, 0, most, &pair->pad_id);
-  fields.Integer("eos_token_id", false, 0, most, &pair->end_id);
-  fields.Integer("decoder_start_token_id", false, 0, most, &pair->generation.start_id);
-  ReadForcedTokens(fields, &pair->generation);
-  CheckTokenIds(fields, *pair, pair->vocab);
+  auto joined = JoinEncoderDecoder(std::move(parts[0]), std::move(parts[1]));
+  if (!joined.ok()) return Error(Exit::kData, QuotePath(path), ": ", joined.status().message());
+  const int32_t most = joined->vocab - 1;
+  fields.Integer("pad_token_id", false, 0, most, &joined->pad_id);
+  fields.Integer("eos_token_id", false, 0, most, &joined->end_id);
+  fields.Integer("decoder_start_token_id", false, 0, most, &joined->generation.start_id);
+  ReadForcedTokens(fields, &joined->generation);
+  CheckTokenIds(fields, *joined, joined->vocab);
   // transformers gives padding a position of its own.
-  if (pair->family->positions_after_pad && pair->generation.start_id == pair->pad_id)
+  if (joined->positions_after_pad && joined->generation.start_id == joined->pad_id)
     fields.Fail(
         "decoder_start_token_id", "is pad_token_id: expected another token (not supported)");
   if (const Json* own = fields.Find("cloze"); own != nullptr && own->is_object())
-    pair->task_fields = *own;
-  ReadQuantization(fields, &*pair);
+    joined->task_fields = *own;
+  ReadQuantization(fields, &*joined);
   CheckSearch(fields);
-  const Json* tied = fields.Find("tie_word_embeddings");  // of encoder and decoder: see PairOf
+  const Json* tied =
+      fields.Find("tie_word_embeddings");  // of encoder and decoder: see JoinEncoderDecoder
   if (tied != nullptr && !tied->is_boolean()) fields.Fail("tie_word_embeddings", "expected true");
   std::vector<absl::string_view> known = CommonMembers();
   known.insert(known.end(), {"encoder", "decoder", "vocab_size"});
   fields.AllowOnlyUnset(known);
   RETURN_IF_ERROR(fields.status());
-  return pair;
+  return joined;
 }
 
-Json FormatPair(const ModelConfig& config) {
-  Json decoder = FormatHalf(config, HeadKind::kMaskedLm);
+Json FormatEncoderDecoder(const ModelConfig& config) {
+  Json decoder = FormatPart(config, HeadKind::kMaskedLm);
   decoder["is_decoder"] = decoder["add_cross_attention"] = true;
   Json json = {{"architectures", {config.family->source_class}}, {"dtype", "float32"},
-      {"model_type", kPairType}, {"is_encoder_decoder", true}, {"pad_token_id", config.pad_id},
-      {"tie_word_embeddings", true}, {"vocab_size", config.vocab},
-      {"encoder", FormatHalf(config.source[0], HeadKind::kNone)}, {"decoder", std::move(decoder)}};
+      {"model_type", kEncoderDecoderType}, {"is_encoder_decoder", true},
+      {"pad_token_id", config.pad_id}, {"tie_word_embeddings", true}, {"vocab_size", config.vocab},
+      {"encoder", FormatPart(*config.encoder, HeadKind::kNone)}, {"decoder", std::move(decoder)}};
   if (config.end_id >= 0) json["eos_token_id"] = config.end_id;
   if (config.generation.start_id >= 0) json["decoder_start_token_id"] = config.generation.start_id;
   WriteForcedTokens(config.generation, &json);

@@ -34,7 +34,7 @@ std::vector<Size> SizesOf(const Family& family) {
       {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
       {keys.heads, &ModelConfig::heads, 1, 1024},
       {keys.intermediate, &ModelConfig::intermediate, 1, 262144,
-          !family.causal || family.source != nullptr},
+          !family.architecture.causal || family.source != nullptr},
       {keys.positions, &ModelConfig::max_positions, 1, 1'000'000},
       {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
       {keys.embedding, &ModelConfig::embedding, 1, kMaxHidden, false},
@@ -81,11 +81,11 @@ void CheckActivations(JsonFields& fields) {
 
 void ReadFamily(JsonFields& fields, ModelConfig* config) {
   const std::string type = fields.String("model_type");
-  config->family = FindFamily(type);
-  if (config->family == nullptr) {
+  const Family* family = FindFamily(type);
+  if (family == nullptr) {
     std::vector<std::string> known;
-    for (const Family* family : kFamilies) known.push_back(Quote(family->model_type));
-    known.emplace_back(kPairType);
+    for (const Family* each : kFamilies) known.push_back(Quote(each->model_type));
+    known.emplace_back(kEncoderDecoderType);
     fields.Fail("model_type", type.empty() ? "missing" : Quote(type), ": expected ", ListOr(known),
         "; others are not supported");
     return;
@@ -95,11 +95,10 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   }
   if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
   CheckActivations(fields);
-  if (config->family->source == nullptr) fields.AllowValues("is_encoder_decoder", {nullptr, false});
-  if (config->family->causal) CheckSearch(fields);
-  if (config->family->keys.token_types == nullptr) config->token_types = 0;
-  if (config->family->defaults != nullptr) config->family->defaults(config);
-  if (config->family->read != nullptr) config->family->read(fields, config);
+  *config = ModelConfig(*family);
+  if (family->source == nullptr) fields.AllowValues("is_encoder_decoder", {nullptr, false});
+  if (config->causal) CheckSearch(fields);
+  if (family->read != nullptr) family->read(fields, config);
   const std::string positions = fields.String("position_embedding_type");
   const bool rotary =
       config->positions == Positions::kRotary && (positions == "rotary" || positions == "sans_pos");
@@ -127,9 +126,9 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
     fields.Integer(size.key, size.required, size.low, size.high, &(config->*size.value));
   for (const Fraction& f : FractionsOf(family))
     fields.Number(f.key, 0, f.most, &(config->*f.value));
-  config->pad_id = family.positions_after_pad ? 1 : 0;  // the default of transformers
+  config->pad_id = config->positions_after_pad ? 1 : 0;  // the default of transformers
   fields.Integer("pad_token_id", false, 0, kMaxTokenId, &config->pad_id);
-  if (family.positions_after_pad) {
+  if (config->positions_after_pad) {
     config->position_offset = config->pad_id + 1;
   } else {
     config->max_positions += config->position_offset;
@@ -184,14 +183,15 @@ void WriteSpecialIds(const ModelConfig& config, Json* json) {
 // The encoder of a decoder.
 void ReadSource(JsonFields& fields, ModelConfig* config) {
   if (config->family->source == nullptr) return;
-  ModelConfig source = *config;
-  source.family = config->family->source;
-  source.is_source = true;
-  ReadSizes(fields, &source);
-  int32_t vocab = source.vocab;
+  ModelConfig encoder = *config;
+  encoder.family = config->family->source;
+  encoder.is_encoder = true;
+  encoder.causal = encoder.cross_attention = false;
+  ReadSizes(fields, &encoder);
+  int32_t vocab = encoder.vocab;
   fields.Integer("decoder_vocab_size", false, vocab, vocab, &vocab);
   CheckTokenIds(fields, *config, vocab);
-  config->source = {std::move(source)};
+  config->encoder = std::make_shared<const ModelConfig>(std::move(encoder));
 }
 
 }  // namespace
@@ -240,17 +240,10 @@ const Family* FindFamily(absl::string_view model_type) {
   return found == std::end(kFamilies) ? nullptr : *found;
 }
 
-const Family& FamilyOf(EncoderSpec::Architecture architecture) {
-  const auto* const found = absl::c_find_if(
-      kFamilies, [&](const Family* family) { return family->architecture == architecture; });
-  CLOZE_CHECK(found != std::end(kFamilies));
-  return **found;
-}
-
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {
   ASSIGN_OR_RETURN(Json root, ParseJson(json, path));
   const Json& type = JsonMember(root, "model_type");
-  if (type == kPairType) return ParsePair(root, path);
+  if (type == kEncoderDecoderType) return ParseEncoderDecoder(root, path);
   if (const Family* family = FindFamily(type.is_string() ? type.get<std::string>() : "")) {
     for (const auto& [old, own] : family->old_keys) {
       if (root.contains(old) && !root.contains(own)) root[own] = root[old];
@@ -275,14 +268,14 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 
 std::string FormatConfig(const ModelConfig& config) {
   const Family& family = *config.family;
-  if (family.plain != nullptr) return ToJsonText(FormatPair(config));
+  if (family.standalone != nullptr) return ToJsonText(FormatEncoderDecoder(config));
   Json json = {{"dtype", "float32"}, {"model_type", family.model_type},
       {"pad_token_id", config.pad_id},
       {"tie_word_embeddings", !(config.untied && TypeOf(config.head).tied)}};
   for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
   json[family.keys.layers] = config.layers / config.inner;
-  for (const ModelConfig& source : config.source)
-    for (const Size& size : SizesOf(*source.family)) json[size.key] = source.*size.value;
+  if (const ModelConfig* encoder = config.encoder.get())
+    for (const Size& size : SizesOf(*encoder->family)) json[size.key] = encoder->*size.value;
   for (const Fraction& f : FractionsOf(family)) {
     json[f.key] = nullptr;  // of classifier_dropout: as dropout
     if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);
@@ -298,8 +291,8 @@ std::string FormatConfig(const ModelConfig& config) {
 }
 
 std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected) {
-  if (!config.source.empty() && config.family == expected.family) {
-    std::string different = CompareSizes(config.source[0], expected.source[0]);
+  if (config.encoder != nullptr && config.family == expected.family) {
+    std::string different = CompareSizes(*config.encoder, *expected.encoder);
     if (!different.empty()) return different;
   }
   if (config.family != expected.family) {
@@ -322,7 +315,7 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
       return absl::StrCat(alias.name, tensor.substr(absl::string_view(alias.other).size()));
   }
   const std::string top = absl::StrCat("@", name.substr(0, name.find('.')), ".");
-  if (family.plain == nullptr)
+  if (family.standalone == nullptr)
     for (const absl::Span<const RoleName> part : family.names) {
       for (const RoleName& entry : part) {
         if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
@@ -331,7 +324,7 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
     }
   if (absl::EndsWith(name, "embeddings.position_ids")) return "";
   const bool mask = absl::EndsWith(name, ".attn.bias") || absl::EndsWith(name, ".masked_bias");
-  if (family.causal && mask) return "";
+  if (family.architecture.causal && mask) return "";
   if (absl::EndsWith(name, "LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
   if (absl::EndsWith(name, "LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
   return name;

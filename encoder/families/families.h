@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "encoder/modules/config.h"
+#include "encoder/families/model_config.h"
 
 namespace cloze {
 
@@ -14,24 +14,27 @@ inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLay
     &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert,
     &kMpnet, &kDeberta, &kGpt2, &kBart, &kMarian};
 
-// The model_type of pairs of two models.
-inline constexpr const char* kPairType = "encoder-decoder";
+// The model_type of an encoder-decoder that began as two models.
+inline constexpr const char* kEncoderDecoderType = "encoder-decoder";
 // Returns the encoder-decoder (Rothe et al. 2020) of two encoders. `encoder` is of any family;
-// `decoder` is of one with `decodes_in_pairs`. The result is the decoder's description, with the
-// head kSequenceToSequence, the encoder as `source`, and without GenerationConfig. kMismatch if
+// `decoder` is of one that can_be_decoder. The result is the decoder's description, with the
+// head kSequenceToSequence, `encoder`, and without GenerationConfig. kMismatch if
 // they cannot be one model.
-absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder);
-// ParseConfig and FormatConfig of a pair.
-absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path);
-Json FormatPair(const ModelConfig& config);
+absl::StatusOr<ModelConfig> JoinEncoderDecoder(ModelConfig encoder, ModelConfig decoder);
+// ParseConfig and FormatConfig of such an encoder-decoder.
+absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_view path);
+Json FormatEncoderDecoder(const ModelConfig& config);
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];
 
 // Returns the family with this model_type, or null.
 const Family* FindFamily(absl::string_view model_type);
-// Returns the family of new models of this architecture.
-const Family& FamilyOf(EncoderSpec::Architecture architecture);
+
+// Returns the description of a new encoder, without vocab, head and labels; pad_id is 0. Sizes that
+// are not set come from FillSizes. kSpec when `hidden` is not divisible by `heads` or a size of a
+// CUSTOM preset is missing.
+absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Parses config.json; `path` is for messages. kData, with the member's name, for models that cannot
 // be computed: unknown model_type or activation, position_embedding_type other than absolute, sizes

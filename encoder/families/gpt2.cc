@@ -24,11 +24,6 @@ constexpr absl::string_view kGpt2Members[] = {"scale_attn_weights",
     "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
     "summary_use_proj"};
 
-void SetGpt2Defaults(ModelConfig* config) {
-  config->norm_epsilon = 1e-5f;
-  config->activation = ActivationKind::kGeluTanh;
-}
-
 void ReadGpt2(JsonFields& fields, ModelConfig* config) {
   // Further defaults of transformers.
   config->max_positions = 1024;
@@ -56,10 +51,16 @@ constinit const Family kGpt2 = {
     .model_type = "gpt2",
     .classes = "GPT2",
     .prefix = "transformer.",
-    .causal = true,
     .transposed = true,
-    .pre_norm = true,
-    .scaled_outputs = true,
+    .architecture = {.token_types = 0,
+        .embeddings_norm = false,
+        .causal = true,
+        .activation = ActivationKind::kGeluTanh,
+        .norm = NormPlace::kBefore,
+        .norm_epsilon = 1e-5f,
+        .scaled_outputs = true},
+    .head = {.transform = false, .output_bias = OutputBias::kNone},
+    .in_spec = EncoderSpec::GPT2,
     .keys = {.hidden = "n_embd",
         .layers = "n_layer",
         .heads = "n_head",
@@ -73,8 +74,6 @@ constinit const Family kGpt2 = {
         .classifier_dropout = nullptr},
     .names = {kGpt2Names},
     .members = kGpt2Members,
-    .defaults = SetGpt2Defaults,
-    .architecture = EncoderSpec::GPT2,
     .read = ReadGpt2,
     .write = WriteGpt2,
 };

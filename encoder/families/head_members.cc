@@ -21,7 +21,7 @@ void ReadClass(JsonFields& fields, ModelConfig* config) {
   HeadKind& head = config->head;
   if (family.source != nullptr) {
     head = name == family.source_class ? HeadKind::kSequenceToSequence : HeadKind::kNone;
-  } else if ((head == HeadKind::kCausalLm) != family.causal ||
+  } else if ((head == HeadKind::kCausalLm) != config->causal ||
              head == HeadKind::kSequenceToSequence) {
     head = HeadKind::kNone;
   }

@@ -65,22 +65,8 @@ void ReadBase(JsonFields& fields, const char* layers, const char* old, float* ba
   ReadRotary(fields, "rope_parameters", JsonMember(*all, layers), base);
 }
 
-void SetModernBertDefaults(ModelConfig* config) {
-  config->norm_epsilon = 1e-5f;
-  config->positions = Positions::kRotary;
-  config->rotary_base = {160000, 10000};
-  config->window = 128;
-}
-
-void CreateModernBert(const EncoderSpec& spec, ModelConfig* config) {
-  config->window = spec.window();
-  config->dropout = config->attention_dropout = 0;
-  for (int i = 0; i < config->layers; ++i) config->local.push_back(i % spec.global_every() != 0);
-}
-
 void ReadModernBert(JsonFields& fields, ModelConfig* config) {
-  // Further defaults of transformers.
-  config->dropout = config->attention_dropout = config->classifier_dropout = 0;
+  config->classifier_dropout = 0;  // the default of transformers
   for (const char* biases : {"attention_bias", "mlp_bias", "norm_bias", "classifier_bias"}) {
     if (fields.Bool(biases, false)) fields.Fail(biases, "true: expected false (not supported)");
   }
@@ -122,14 +108,20 @@ constinit const Family kModernBert = {
     .model_type = "modernbert",
     .classes = "ModernBert",
     .prefix = "model.",
-    .pre_norm = true,
-    .first_norm = false,
-    .gated = true,
-    .biases = false,
-    .other_biases = false,
-    .scaled_outputs = true,
-    .transform_always = true,
-    .transform_activation = ActivationKind::kGelu,
+    .architecture = {.token_types = 0,
+        .positions = Positions::kRotary,
+        .rotary_base = {160000, 10000},
+        .window = 128,
+        .gated = true,
+        .biases = false,
+        .norm_biases = false,
+        .norm = NormPlace::kBeforeExceptFirst,
+        .norm_epsilon = 1e-5f,
+        .dropout = 0,
+        .attention_dropout = 0,
+        .scaled_outputs = true},
+    .head = {.transform_always = true, .transform_activation = ActivationKind::kGelu},
+    .in_spec = EncoderSpec::MODERN,
     .keys = {.token_types = nullptr,
         .activation = "hidden_activation",
         .norm_epsilon = "norm_eps",
@@ -137,9 +129,6 @@ constinit const Family kModernBert = {
         .attention_dropout = "attention_dropout"},
     .names = {kModernBertNames},
     .members = kModernBertMembers,
-    .defaults = SetModernBertDefaults,
-    .architecture = EncoderSpec::MODERN,
-    .create = CreateModernBert,
     .read = ReadModernBert,
     .write = WriteModernBert,
 };

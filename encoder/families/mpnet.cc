@@ -25,7 +25,6 @@ constexpr char kBuckets[] = "relative_attention_num_buckets";
 constexpr int32_t kBucketCount = 32;  // transformers computes buckets for no other number
 
 void ReadMpNet(JsonFields& fields, ModelConfig* config) {
-  config->relative.buckets = kBucketCount;
   fields.Integer(kBuckets, false, kBucketCount, kBucketCount, &config->relative.buckets);
   fields.Integer("pad_token_id", false, 1, 1, &config->pad_id);  // positions start at 2
 }
@@ -40,9 +39,10 @@ constinit const Family kMpnet = {
     .model_type = "mpnet",
     .classes = "MPNet",
     .prefix = "mpnet.",
-    .positions_after_pad = true,
-    .dropout_before_pooler = true,
-    .transform_activation = ActivationKind::kGelu,
+    .architecture = {.token_types = 0,
+        .positions_after_pad = true,
+        .relative = {.buckets = kBucketCount}},
+    .head = {.transform_activation = ActivationKind::kGelu, .dropout_before_pooler = true},
     .keys = {.token_types = nullptr, .classifier_dropout = nullptr},
     .names = {kMpNetNames, kBertEncoderNames},
     .members = kMpNetMembers,

@@ -52,11 +52,6 @@ constexpr absl::string_view kNomicBertMembers[] = {"prenorm", "parallel_block",
     "summary_type", "summary_use_proj"};
 
 void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
-  // The defaults of transformers.
-  config->dropout = config->attention_dropout = 0;
-  config->activation = ActivationKind::kSilu;
-  config->positions = Positions::kRotary;
-  config->rotary_base[0] = 1000;
   for (const char* option : {"prenorm", "parallel_block", "use_rms_norm", "qkv_proj_bias",
            "mlp_fc1_bias", "mlp_fc2_bias", "causal", "rotary_emb_interleaved",
            "parallel_block_tied_norm", "scale_attn_by_inverse_layer_idx"}) {
@@ -89,8 +84,13 @@ constinit const Family kNomicBert = {
     .model_type = "nomic_bert",
     .classes = "NomicBert",
     .prefix = "nomic_bert.",
-    .gated = true,
-    .biases = false,
+    .architecture = {.positions = Positions::kRotary,
+        .rotary_base = {1000, 10000},
+        .activation = ActivationKind::kSilu,
+        .gated = true,
+        .biases = false,
+        .dropout = 0,
+        .attention_dropout = 0},
     .names = {kNomicBertNames},
     .old_names = kOldNames,
     .old_keys = kOldKeys,

@@ -21,15 +21,17 @@ constexpr RoleName kPreNormNames[] = {
     {Role::kFinalNorm, "@LayerNorm"},
 };
 
+constexpr HeadTraits kRobertaHead = {
+    .transform_activation = ActivationKind::kGelu, .dropout_before_pooler = true};
+
 constexpr Family RobertaOf(const char* model_type, const char* classes) {
   return {
       .model_type = model_type,
       .classes = classes,
       .prefix = "roberta.",
-      .decodes_in_pairs = true,
-      .positions_after_pad = true,
-      .dropout_before_pooler = true,
-      .transform_activation = ActivationKind::kGelu,
+      .can_be_decoder = true,
+      .architecture = {.positions_after_pad = true},
+      .head = kRobertaHead,
       .names = {kRobertaHeadNames, kBertEncoderNames},
   };
 }
@@ -44,10 +46,9 @@ constinit const Family kRobertaPreLayerNorm = {
     .model_type = "roberta-prelayernorm",
     .classes = "RobertaPreLayerNorm",
     .prefix = "roberta_prelayernorm.",
-    .pre_norm = true,
-    .positions_after_pad = true,
-    .dropout_before_pooler = true,
-    .transform_activation = ActivationKind::kGelu,
+    .architecture = {.positions_after_pad = true, .norm = NormPlace::kBefore},
+    .head = kRobertaHead,
+    .in_spec = EncoderSpec::BERT,  // with norms before attention and MLP
     .names = {kPreNormNames, kRobertaHeadNames, kBertEncoderNames},
 };
 

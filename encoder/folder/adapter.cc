@@ -14,8 +14,6 @@
 #include "core/manifest/manifest.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
-#include "encoder/modules/encoder.h"
-#include "encoder/modules/head.h"
 
 namespace cloze {
 namespace {
@@ -245,7 +243,7 @@ bool Adapter::Saves(const ParamKey& module) const {
 // without a copy is the matrix of both. Adapters of earlier versions, which hold a fingerprint and
 // no output matrix, mean both.
 void Adapter::MapOutput() {
-  if (!TypeOf(config_.head).tied || !config_.source.empty()) return;
+  if (!TypeOf(config_.head).tied || config_.encoder != nullptr) return;
   const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
                  words = config_.Key(Role::kWordEmbeddings, -1);
   const std::string bias = config_.Key(Role::kDecoderBias, config_.layers).Of(Part::kBias).name;
@@ -268,9 +266,10 @@ void Adapter::MapOutput() {
 // Checks the tensors against a model with a LoRA on every linear layer.
 absl::Status Adapter::Match() {
   ParamStore model;  // names and shapes only
-  Encoder encoder(&model, config_);
-  Head head(&model, config_, encoder.word_embeddings());
-  encoder.AddLora(&model, {file_.lora, [](const ParamKey&) { return true; }, 0});
+  Backbone backbone = NewBackbone(&model, config_);
+  NewHead(&model, config_, backbone.word_embeddings());
+  backbone.AddLora(&model, PlanOf(
+                               file_.lora, [](const ParamKey&) { return true; }, 0));
   for (const auto& [name, tensor] : tensors_) {
     const ParamId id = model.Find(name, 0);
     const Param* param = id < 0 ? nullptr : &model.param(id);
@@ -300,7 +299,7 @@ LoraPlan Adapter::Plan(int number) const {
   const auto wanted = [lora = lora_](const ParamKey& module) {
     return lora.contains({module.role, module.layer});
   };
-  return {file_.lora, wanted, number};
+  return PlanOf(file_.lora, wanted, number);
 }
 
 absl::Status Adapter::CheckBase(const ParamHashes& base) const {
@@ -351,7 +350,7 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
 }
 
 void MergeLora(const LoraSpec& spec, ParamStore* store) {
-  const float scale = LoraScale(spec);
+  const float scale = PlanOf(spec, {}, 0).scale;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);
     if (param.part != Part::kLoraA) continue;

@@ -3,6 +3,7 @@
 #ifndef CLOZE_ENCODER_FOLDER_ADAPTER_H_
 #define CLOZE_ENCODER_FOLDER_ADAPTER_H_
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -10,7 +11,7 @@
 
 #include "core/tensor/safetensors.h"
 #include "encoder/families/families.h"
-#include "encoder/modules/layers.h"
+#include "proto/task.pb.h"
 
 namespace cloze {
 
@@ -18,6 +19,12 @@ inline constexpr char kAdapterConfig[] = "adapter_config.json";
 
 // True if `folder` holds an adapter instead of a model.
 bool IsAdapter(const std::string& folder);
+
+// Returns the plan of LoRAs as `spec` describes them.
+LoraPlan PlanOf(
+    const LoraSpec& spec, std::function<bool(const ParamKey& module)> wanted, int adapter);
+// True if modules with this role get a LoRA; by default queries and values.
+bool IsTarget(const LoraSpec& spec, Role role);
 
 // The content of adapter_config.json.
 struct AdapterConfig {

@@ -60,6 +60,27 @@ absl::Status CheckSupported(const Json& json, const std::string& path) {
 
 bool IsAdapter(const std::string& folder) { return PathExists(JoinPath(folder, kAdapterConfig)); }
 
+LoraPlan PlanOf(
+    const LoraSpec& spec, std::function<bool(const ParamKey& module)> wanted, int adapter) {
+  const float rank = static_cast<float>(spec.rank());
+  return {spec.rank(), spec.alpha() / (spec.rslora() ? std::sqrt(rank) : rank), spec.dropout(),
+      std::move(wanted), adapter};
+}
+
+bool IsTarget(const LoraSpec& spec, Role role) {
+  static constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kAttentionOutput,
+      Role::kIntermediate, Role::kOutput};  // by Target
+  static_assert(std::size(kRoles) == LoraSpec::Target_ARRAYSIZE);
+  const auto is = [&](Role target) {
+    const bool projection =
+        target == Role::kQuery || target == Role::kKey || target == Role::kValue;
+    return role == target || (role == Role::kQueryKeyValue && projection) ||
+           (role == Role::kGate && target == Role::kIntermediate);
+  };
+  if (spec.targets().empty()) return is(Role::kQuery) || is(Role::kValue);
+  return absl::c_any_of(spec.targets(), [&](int target) { return is(kRoles[target]); });
+}
+
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, kAdapterConfig);
   ASSIGN_OR_RETURN(const Json json, ReadJson(path));

@@ -28,8 +28,8 @@ absl::StatusOr<bool> OutputDiffers(const ModelConfig& config, const SafetensorsR
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
   const double positions = c.has_position_table() ? c.max_positions : 0;
-  const double source = c.source.empty() ? 0 : EncoderSize(c.source[0]);
-  return source + c.embedding_size() * (positions + c.vocab + c.token_types) +
+  const double encoder = c.encoder == nullptr ? 0 : EncoderSize(*c.encoder);
+  return encoder + c.embedding_size() * (positions + c.vocab + c.token_types) +
          2 * hidden * c.relative.span + c.own_blocks() * block;
 }
 
@@ -90,7 +90,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
-  if (config.family->causal) {
+  if (config.causal) {
     ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
   }
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));

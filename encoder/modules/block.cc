@@ -10,36 +10,35 @@
 
 namespace cloze {
 
-Block::Block(ParamStore* store, const ModelConfig& config, int index)
+Block::Block(ParamStore* store, const Architecture& config, ModuleKeys keys, int index)
     : config_(config), index_(index), pre_(config.pre_norm()) {
   const int64_t hidden = config.hidden;
   const bool last = index + 1 == config.layers;
-  const auto key = [&](Role role) { return config.Key(role, index); };
+  const auto key = [&](Role role) { return keys(role, index); };
   const ParamKey norm_a = key(pre_ ? Role::kFeedForwardNorm : Role::kAttentionNorm),
                  norm_b = !pre_  ? key(Role::kFeedForwardNorm)
                           : last ? key(Role::kFinalNorm)
-                                 : config.Key(Role::kAttentionNorm, index + 1);
+                                 : keys(Role::kAttentionNorm, index + 1);
   const auto linear = [&](const std::vector<Role>& roles, int64_t in, int64_t out) {
     std::vector<ParamKey> modules;
     for (const Role role : roles) {
-      if (!config.family->Name(role, index).empty()) modules.push_back(key(role));
+      if (ParamKey module = key(role); !module.name.empty()) modules.push_back(std::move(module));
     }
-    return Linear(
-        store, modules, in, out / modules.size(), config.family->biases, config.family->transposed);
+    return Linear(store, modules, in, out / modules.size(), config.biases);
   };
   const auto norm = [&](const ParamKey& module) {
-    return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
+    return Norm(store, module, hidden, config.norm_epsilon, config.norm_biases);
   };
   qkv_ = linear({Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue}, hidden, 3 * hidden);
-  distances_ = DistanceTerms(store, config, index);
+  distances_ = DistanceTerms(store, config, keys, index);
   attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
   norm_a_ = norm(norm_a);
-  if (!config.source.empty()) cross_.emplace(store, config, index);
+  if (config.cross_attention) cross_.emplace(store, config, keys, index);
   intermediate_ = linear({Role::kGate, Role::kIntermediate}, hidden,
-      config.family->gated ? 2 * config.intermediate : config.intermediate);
+      config.gated ? 2 * config.intermediate : config.intermediate);
   output_ = linear({Role::kOutput}, config.intermediate, hidden);
   norm_b_ = norm(norm_b);
-  if (index == 0 && config.relative.convolution > 0) convolution_.emplace(store, config);
+  if (index == 0 && config.relative.convolution > 0) convolution_.emplace(store, config, keys);
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -59,7 +58,7 @@ AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative)
   AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
   shape.causal = pass.batch.causal;
   if (pass.distances != nullptr) shape.relative = &relative;
-  if (config_.family->causal) shape.visible = kCausal;
+  if (config_.causal) shape.visible = kCausal;
   shape.int8 = qkv_.weight(pass).int8;
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
   return shape;
@@ -122,7 +121,7 @@ void Block::AfterAttention(
   }
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
   const auto up = intermediate_.ForMlp(pass), down = output_.ForMlp(pass);
-  if (up.has_value() && down.has_value() && !config_.family->gated) {
+  if (up.has_value() && down.has_value() && !config_.gated) {
     pass.matmul.ForwardMlp(s->mlp, *up, config_.activation, *down, z2);
   } else {
     FeedForward(pass, z2, s);
@@ -136,7 +135,7 @@ void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
   intermediate_.Forward(pass, s->mlp, s->u);
   const Arena::Mark mark = pass.arena.mark();
   Mat act = pass.New(z2.rows, config_.intermediate);
-  if (config_.family->gated) {
+  if (config_.gated) {
     GatedForward(config_.activation, s->u, act);
   } else {
     ActivationForward(config_.activation, s->u, act);
@@ -148,7 +147,7 @@ void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
 void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, Mat dy1) const {
   const Arena::Mark mark = pass.arena.mark();
   Mat du = pass.New(dm.rows, intermediate_.out()), act = pass.New(dm.rows, config_.intermediate);
-  if (config_.family->gated) {
+  if (config_.gated) {
     output_.Backward(pass, {}, dm, act);
     GatedBackward(config_.activation, s.u, act, du);
     AddColumnSums(du, pass.arena, intermediate_.bias_grad(pass));
@@ -272,7 +271,7 @@ Value Block::FeedForward(const GraphPass& pass, const Value& x) const {
   OnnxGraph& graph = pass.graph;
   const int last = intermediate_.modules() - 1;
   Value u = intermediate_.Export(pass, x, last);
-  if (!config_.family->gated) {
+  if (!config_.gated) {
     u = AddActivation(graph, config_.activation, u);
   } else {
     auto [gate, value] = last > 0 ? std::pair(intermediate_.Export(pass, x), u)

@@ -6,7 +6,7 @@
 
 #include "core/ops/activation.h"
 #include "core/ops/attention.h"
-#include "encoder/modules/config.h"
+#include "encoder/modules/architecture.h"
 #include "encoder/modules/convolution.h"
 #include "encoder/modules/cross_attention.h"
 #include "encoder/modules/layers.h"
@@ -46,7 +46,7 @@ class Block {
     Norm::Saved norm_a, norm_b;
   };
 
-  Block(ParamStore* store, const ModelConfig& config, int index);
+  Block(ParamStore* store, const Architecture& config, ModuleKeys keys, int index);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
   // True if it has trainable parameters.
@@ -95,7 +95,7 @@ class Block {
   Value FeedForward(const GraphPass& pass, const Value& x) const;
   Value Mask(const GraphPass& pass) const;
 
-  ModelConfig config_;
+  Architecture config_;
   int index_;
   bool pre_;
   DistanceTerms distances_;

@@ -6,14 +6,14 @@
 
 namespace cloze {
 
-Convolution::Convolution(ParamStore* store, const ModelConfig& config)
+Convolution::Convolution(ParamStore* store, const Architecture& config, ModuleKeys keys)
     : size_(config.relative.convolution), dropout_(config.dropout),
       activation_(config.relative.convolution_activation) {
   const ParamId weight = store->size();
-  layer_ = Linear(store, {config.Key(Role::kConvolution, 0)},
+  layer_ = Linear(store, {keys(Role::kConvolution, 0)},
       int64_t{config.relative.convolution} * config.hidden, config.hidden);
   store->SetInnermost(weight, size_);
-  norm_ = Norm(store, config.Key(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
+  norm_ = Norm(store, keys(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
 }
 
 // This site number lies between those of block 0's MLP output and of its LoRAs, and is free.

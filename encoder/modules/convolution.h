@@ -2,7 +2,7 @@
 #ifndef CLOZE_ENCODER_MODULES_CONVOLUTION_H_
 #define CLOZE_ENCODER_MODULES_CONVOLUTION_H_
 
-#include "encoder/modules/config.h"
+#include "encoder/modules/architecture.h"
 #include "encoder/modules/layers.h"
 
 namespace cloze {
@@ -16,7 +16,7 @@ class Convolution {
     Norm::Saved norm;
   };
 
-  Convolution(ParamStore* store, const ModelConfig& config);
+  Convolution(ParamStore* store, const Architecture& config, ModuleKeys keys);
 
   bool requires_grad(const Pass& pass) const {
     return layer_.requires_grad(pass) || norm_.requires_grad(pass);

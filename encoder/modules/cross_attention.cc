@@ -1,40 +1,15 @@
 #include "encoder/modules/cross_attention.h"
 
-#include <numeric>
-
 #include "core/ops/attention.h"
 #include "core/ops/decode.h"
 
 namespace cloze {
 
-SplitBatch::SplitBatch(const Batch& pairs) {
-  size_t next = 0;  // in pairs.rows
-  for (int64_t s = 0; s < pairs.sequences(); ++s) {
-    const int32_t begin = pairs.cu_seqlens[s], end = pairs.cu_seqlens[s + 1];
-    int32_t middle = begin;
-    while (middle < end && pairs.types[middle] == 0) ++middle;
-    const auto ids = absl::MakeSpan(pairs.ids).subspan(begin, end - begin);
-    const int32_t length = middle - begin, first = static_cast<int32_t>(target.tokens()) - middle;
-    const uint64_t example = pairs.row_examples[begin];
-    source.Add(ids.subspan(0, length), length, example);
-    target.Add(ids.subspan(length), end - middle, example);
-    for (int32_t r = middle; r < end; ++r)
-      target.positions[r + first] = pairs.positions[r] - length;
-    for (; next < pairs.rows.size() && pairs.rows[next] < end; ++next) {
-      CLOZE_CHECK(pairs.rows[next] >= middle);
-      target.rows.push_back(pairs.rows[next] + first);
-    }
-  }
-  source.rows.resize(source.tokens());
-  std::iota(source.rows.begin(), source.rows.end(), 0);
-  source.Pad();
-  target.Pad();
-}
-
-CrossAttention::CrossAttention(ParamStore* store, const ModelConfig& config, int index)
+CrossAttention::CrossAttention(
+    ParamStore* store, const Architecture& config, ModuleKeys keys, int index)
     : config_(config), index_(index) {
   const int64_t hidden = config.hidden;
-  const auto key = [&](Role role) { return config.Key(role, index); };
+  const auto key = [&](Role role) { return keys(role, index); };
   query_ = Linear(store, {key(Role::kCrossQuery)}, hidden, hidden);
   key_value_ = Linear(store, {key(Role::kCrossKey), key(Role::kCrossValue)}, hidden, hidden);
   output_ = Linear(store, {key(Role::kCrossOutput)}, hidden, hidden);

@@ -2,17 +2,10 @@
 #ifndef CLOZE_ENCODER_MODULES_CROSS_ATTENTION_H_
 #define CLOZE_ENCODER_MODULES_CROSS_ATTENTION_H_
 
-#include "encoder/modules/config.h"
+#include "encoder/modules/architecture.h"
 #include "encoder/modules/layers.h"
 
 namespace cloze {
-
-// The sources and the targets of a batch for an encoder-decoder: the tokens of type 0 and of type 1
-// of each sequence. All source rows are wanted; the labelled rows are among the targets.
-struct SplitBatch {
-  explicit SplitBatch(const Batch& pairs);
-  Batch source, target;
-};
 
 // The encoder's output for the sources of a batch.
 struct SourceStates {
@@ -31,7 +24,7 @@ class CrossAttention {
     Norm::Saved norm;
   };
 
-  CrossAttention(ParamStore* store, const ModelConfig& config, int index);
+  CrossAttention(ParamStore* store, const Architecture& config, ModuleKeys keys, int index);
 
   bool requires_grad(const Pass& pass) const {
     return query_.requires_grad(pass) || key_value_.requires_grad(pass) ||
@@ -52,7 +45,7 @@ class CrossAttention {
         DropoutSiteId(place, config_.layers + index_));
   }
 
-  ModelConfig config_;
+  Architecture config_;
   int index_;
   Linear query_, key_value_, output_;
   Norm norm_;

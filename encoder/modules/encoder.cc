@@ -16,48 +16,37 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
   return batch.averages() ? batch.pieces : batch.rows;
 }
 
-// Returns the pass of the encoder, whose dropout differs from the decoder's.
-Pass SourcePass(const Pass& pass, const SplitBatch& split) {
-  Pass source = pass.Over(split.source);
-  source.seed = ~pass.seed;
-  source.decoding = nullptr;
-  return source;
-}
-
 }  // namespace
 
-Encoder::Encoder(ParamStore* store, const ModelConfig& config)
+Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
     : config_(config), pre_(config.pre_norm()),
       mean_(config.mean_pooling && TypeOf(config.head).per_text) {
   const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
-    return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, embedding);
+    return store->AddMatrix(keys(role, -1).Of(Part::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
   if (config.has_position_table())
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
-  relative_ = RelativeTable(store, config);
+  relative_ = RelativeTable(store, config, keys);
   if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
   const auto norm = [&](const ParamKey& module, int64_t size) {
-    return Norm(store, module, size, config.norm_epsilon, config.family->other_biases);
+    return Norm(store, module, size, config.norm_epsilon, config.norm_biases);
   };
-  if (config.has(Role::kEmbeddingsNorm))
-    embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1), embedding);
+  if (config.embeddings_norm) embedding_norm_ = norm(keys(Role::kEmbeddingsNorm, -1), embedding);
   if (config.projects_embeddings()) {
-    projection_ =
-        Linear(store, {config.Key(Role::kEmbeddingsProjection, -1)}, embedding, config.hidden);
+    projection_ = Linear(store, {keys(Role::kEmbeddingsProjection, -1)}, embedding, config.hidden);
   }
-  if (pre_ && config.family->first_norm)
-    first_norm_ = norm(config.Key(Role::kAttentionNorm, 0), config.hidden);
-  for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
-  for (const ModelConfig& source : config.source) source_.emplace_back(store, source);
+  if (config.norm == NormPlace::kBefore)
+    first_norm_ = norm(keys(Role::kAttentionNorm, 0), config.hidden);
+  for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, keys, i);
 }
 
 std::vector<int32_t> Encoder::PositionRows(const Pass& pass) const {
   const Batch& b = pass.batch;
   std::vector<int32_t> rows = b.positions;
   for (int32_t& row : rows) row += config_.position_offset;
-  if (!config_.family->positions_after_pad) return rows;
+  if (!config_.positions_after_pad) return rows;
   for (int64_t s = 0; s < b.sequences(); ++s) {
     int32_t pads = 0;
     for (int64_t r = b.cu_seqlens[s]; r < b.cu_seqlens[s + 1]; ++r) {
@@ -82,8 +71,7 @@ int Encoder::LowestTrainable(const Pass& pass) const {
   const bool tables =
       pass.requires_grad(words_) || pass.requires_grad(positions_) || pass.requires_grad(types_);
   if (tables || relative_.requires_grad(pass) || embedding_norm_.requires_grad(pass) ||
-      projection_.requires_grad(pass) || first_norm_.requires_grad(pass) ||
-      absl::c_any_of(source_, [&](const Encoder& e) { return e.requires_grad(pass); }))
+      projection_.requires_grad(pass) || first_norm_.requires_grad(pass))
     return -1;
   return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
          blocks_.begin();
@@ -154,9 +142,9 @@ void Encoder::Embed(const Pass& pass, const BlockState& out, Saved* saved) const
     saved->embeddings = embedding_norm_.Forward(pass, {}, z, {}, dropout, z, saved->embedded);
   }
   if (projects) projection_.Forward(pass, saved->embedded, out.residual);
-  if (pre_ && config_.family->first_norm)
+  if (config_.norm == NormPlace::kBefore)
     saved->first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
-  if (pre_ && !config_.family->first_norm) Axpby(1, out.residual, 0, out.y);
+  if (config_.norm == NormPlace::kBeforeExceptFirst) Axpby(1, out.residual, 0, out.y);
 }
 
 BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
@@ -182,17 +170,6 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
 
 Encoder::Saved Encoder::Forward(const Pass& given) const {
   Saved saved;
-  if (splits(given)) {
-    const auto split = std::make_shared<const SplitBatch>(given.batch);
-    const Saved source = source_[0].Forward(SourcePass(given, *split));
-    const SourceStates states = {source.y, split->source.cu_seqlens};
-    Pass pass = given.Over(split->target);
-    pass.states = &states;
-    saved = Forward(pass);
-    saved.split = split;
-    saved.source = {source};
-    return saved;
-  }
   const Pass pass = WithPositions(given, true, &saved.distances);
   saved.rotary = pass.rotary;
   saved.lowest = LowestTrainable(pass);
@@ -223,14 +200,6 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
 }
 
 Mat Encoder::Infer(const Pass& pass) const {
-  if (splits(pass)) {
-    const SplitBatch split(pass.batch);
-    SourceStates states = {{}, split.source.cu_seqlens};
-    if (split.source.tokens() > 0) states.y = source_[0].Infer(SourcePass(pass, split));
-    Pass decoder = pass.Over(split.target);
-    decoder.states = &states;
-    return Infer(decoder);
-  }
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
   Distances distances;
   const Pass with = WithPositions(pass, false, &distances);
@@ -243,19 +212,6 @@ void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<floa
 }
 
 void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
-  if (splits(given)) {
-    const Saved& source = saved.source[0];
-    const Pass encoder = SourcePass(given, *saved.split);
-    SourceStates states = {source.y, saved.split->source.cu_seqlens};
-    const bool trained = source_[0].requires_grad(encoder);
-    const Arena::Mark mark = given.arena.mark();
-    if (trained) states.dy = given.arena.NewZero(source.y.rows, source.y.cols, given.compute);
-    Pass pass = given.Over(saved.split->target);
-    pass.states = &states;
-    Backward(pass, saved, dy);
-    if (trained) source_[0].Backward(encoder, source, states.dy);
-    return given.arena.Rewind(mark);
-  }
   Pass pass = given;
   pass.rotary = saved.rotary;
   if (!relative_.empty()) pass.distances = &saved.distances;
@@ -292,9 +248,9 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
 }
 
 void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const {
-  if (pre_ && config_.family->first_norm)
+  if (config_.norm == NormPlace::kBefore)
     first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
-  if (pre_ && !config_.family->first_norm) Axpby(1, d.residual, 1, d.y);
+  if (config_.norm == NormPlace::kBeforeExceptFirst) Axpby(1, d.residual, 1, d.y);
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
   Mat dz = d.y;
   if (config_.projects_embeddings()) {
@@ -316,10 +272,10 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
         dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
   };
   // As in PyTorch, the word embedding of padding gets no gradient, and neither does its position.
-  const bool after_pad = config_.family->positions_after_pad;
+  const bool after_pad = config_.positions_after_pad;
   if (!after_pad) to_positions();
   if (config_.embedding_scale != 1) Axpby(config_.embedding_scale, dz, 0, dz);
-  for (int64_t r = 0; (after_pad || !source_.empty()) && r < b.tokens(); ++r)
+  for (int64_t r = 0; (after_pad || config_.cross_attention) && r < b.tokens(); ++r)
     if (b.ids[r] == config_.pad_id) ZeroRowsFrom(Rows(dz, r, 1), 0);
   if (after_pad) to_positions();
   EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
@@ -327,7 +283,7 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
 
 Value Encoder::PositionRows(const GraphPass& pass) const {
   OnnxGraph& graph = pass.graph;
-  if (!config_.family->positions_after_pad)
+  if (!config_.positions_after_pad)
     return graph.Add("Add", {pass.positions, graph.Integer(config_.position_offset)});
   const Value pad = graph.Integer(config_.pad_id),
               token = graph.Add("Not", {graph.Add("Equal", {pass.ids, pad})}),
@@ -351,7 +307,7 @@ BlockValues Encoder::Embed(const GraphPass& pass) const {
   if (types_ >= 0) x = graph.Add("Add", {x, gather(types_, TypeRows(pass))});
   if (positions_ >= 0) {
     const Value positions = gather(positions_, PositionRows(pass));
-    if (!config_.family->positions_after_pad)
+    if (!config_.positions_after_pad)
       graph.DeclareShape(positions, {kSequenceLength, size});
     x = graph.Add("Add", {x, positions});
   }

@@ -3,16 +3,16 @@
 #define CLOZE_ENCODER_MODULES_ENCODER_H_
 
 #include <array>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "encoder/modules/block.h"
+#include "encoder/modules/model_shape.h"
 
 namespace cloze {
 
-// With ModelConfig::source, a decoder and its encoder: a batch has pairs of source (type 0) and
-// target (type 1), see SplitBatch.
+// Embeddings and blocks: an encoder, or a decoder (causal), which may attend to Pass::states.
 class Encoder {
  public:
   // Data for the backward pass, in the arena of the forward pass.
@@ -22,8 +22,6 @@ class Encoder {
     int lowest = -1;  // lowest trainable block; -1: embeddings; number of blocks: none
     std::vector<Block::Saved> blocks;  // from `lowest` on; empty with Pass::recompute
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
-    std::shared_ptr<const SplitBatch> split;  // of an encoder-decoder
-    std::vector<Saved> source;                // at most one: data of its encoder
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
     Distances distances;
@@ -34,7 +32,7 @@ class Encoder {
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
 
   // Adds its parameters to `store`.
-  Encoder(ParamStore* store, const ModelConfig& config);
+  Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
 
@@ -54,16 +52,11 @@ class Encoder {
   // reads [B, hidden].
   Value Export(const GraphPass& pass) const;
 
-  // The encoder of a decoder, or null.
-  const Encoder* source() const { return source_.empty() ? nullptr : source_.data(); }
-
   // Word embeddings [vocab, embedding], tied to the masked-LM decoder.
   ParamId word_embeddings() const { return words_; }
 
  private:
   int LowestTrainable(const Pass& pass) const;
-  // True for an encoder-decoder whose encoder's states are still to be computed.
-  bool splits(const Pass& pass) const { return !source_.empty() && pass.states == nullptr; }
   bool averages(const Batch& batch) const { return mean_ || batch.averages(); }
   // Returns for each target the range of rows whose mean is its output: those of its sequence if
   // mean_, else those of its word, counted among the rows of saved.targets.
@@ -82,8 +75,8 @@ class Encoder {
   BlockState RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const;
-  // Return the rows of the position and the type table for the batch. Families with
-  // positions_after_pad count positions without pad tokens, whose row is pad_id; a model with at
+  // Return the rows of the position and the type table for the batch. With
+  // positions_after_pad, positions count no pad tokens, whose row is pad_id; a model with at
   // most one type (RoBERTa) uses row 0.
   std::vector<int32_t> PositionRows(const Pass& pass) const;
   std::vector<int32_t> TypeRows(const Pass& pass) const;
@@ -92,14 +85,13 @@ class Encoder {
   Value TypeRows(const GraphPass& pass) const;
   BlockValues Embed(const GraphPass& pass) const;
 
-  ModelConfig config_;
+  ModelShape config_;
   bool pre_, mean_;  // mean_: the output is the mean of each target's sequence
   ParamId words_, positions_ = -1, types_ = -1;
   RelativeTable relative_;
   Norm embedding_norm_, first_norm_;
   Linear projection_;  // [hidden, embedding], if projects_embeddings()
   std::vector<Block> blocks_;
-  std::vector<Encoder> source_;  // at most one
 };
 
 }  // namespace cloze

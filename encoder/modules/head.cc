@@ -21,53 +21,50 @@ struct Head::Transformed {
   Norm::Saved norm;
 };
 
-HeadLayout LayoutOf(const ModelConfig& config) {
+HeadLayout LayoutOf(const ModelShape& config) {
   const HeadType& type = TypeOf(config.head);
-  const Family& family = *config.family;
   const bool pooler = type.pooler && config.pooler,
              discriminator = config.head == HeadKind::kReplacedTokens;
   HeadLayout layout;
-  layout.norm = (type.tied && config.has(Role::kTransform)) ||
-                (family.transform_always && (pooler || !type.pooler));
+  layout.norm =
+      (type.tied && config.transform) || (config.transform_always && (pooler || !type.pooler));
   if (layout.norm) {
     layout.dense = Role::kTransform;
-    layout.activation = family.transform_activation.value_or(config.activation);
+    layout.activation = config.transform_activation.value_or(config.activation);
   } else if (pooler) {
     layout.dense = discriminator ? Role::kDiscriminator : Role::kPooler;
-    layout.activation = discriminator ? config.activation : family.pooler_activation;
+    layout.activation = discriminator ? config.activation : config.pooler_activation;
   }
   if (pooler) layout.output = discriminator ? Role::kDiscriminatorOutput : Role::kPooledOutput;
   return layout;
 }
 
-Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings)
+Head::Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId word_embeddings)
     : config_(config), type_(TypeOf(config.head)), width_(config.hidden) {
   if (config.head == HeadKind::kNone) return;
   const int64_t hidden = config.hidden;
-  const auto key = [&](Role role) { return config.Key(role, config.layers); };
+  const auto key = [&](Role role) { return keys(role, config.layers); };
   const ParamId first = store->size();
   labels_ = config.logits();
   layout_ = LayoutOf(config);
   if (type_.tied) width_ = config.embedding_size();
   if (has_dense()) {
-    const bool biases = !layout_.norm || config.family->other_biases;
+    const bool biases = !layout_.norm || config.norm_biases;
     dense_ = Linear(store, {key(*layout_.dense)}, hidden, width_, biases);
   }
   if (layout_.norm) {
-    norm_ = Norm(
-        store, key(Role::kTransformNorm), width_, config.norm_epsilon, config.family->other_biases);
+    norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm_epsilon, config.norm_biases);
   }
   if (type_.tied) {
     decoder_ = config.untied
                    ? store->AddMatrix(key(Role::kDecoder).Of(Part::kWeight), labels_, width_)
                    : word_embeddings;
-    if (config.family->fixed_bias) {  // a row, as in transformers
-      bias_ = store->AddMatrix(
-          {config.family->Name(Role::kDecoderBias, 0), Role::kDecoderBias, config.layers}, 1,
-          labels_, false, Init::kZero);
+    const ParamKey bias = key(Role::kDecoderBias);
+    if (config.output_bias == OutputBias::kFixed) {  // a row, as in transformers
+      bias_ = store->AddMatrix(bias, 1, labels_, false, Init::kZero);
       store->Freeze(bias_);
-    } else if (config.has(Role::kDecoderBias))
-      bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
+    } else if (config.output_bias == OutputBias::kTrained)
+      bias_ = store->AddVector(bias.Of(Part::kBias), labels_, Init::kZero);
     return;
   }
   const ParamKey output = key(layout_.output);

@@ -8,8 +8,8 @@
 #include "core/ops/activation.h"
 #include "core/ops/crf.h"
 #include "core/ops/loss.h"
-#include "encoder/modules/config.h"
 #include "encoder/modules/layers.h"
+#include "encoder/modules/model_shape.h"
 
 namespace cloze {
 
@@ -20,8 +20,8 @@ struct HeadLayout {
   bool norm = false;                // dense is the masked-LM head's transform, with kTransformNorm
   Role output = Role::kHeadOutput;  // unless the head is tied
 };
-// Returns the layers of the head of `config`. Requires one.
-HeadLayout LayoutOf(const ModelConfig& config);
+// Returns the layers of the head. Requires one.
+HeadLayout LayoutOf(const ModelShape& config);
 
 // Tied output matrix: logits = norm(act(dense(x))) E^T + b; a decoder's are x E^T. Otherwise: a
 // linear layer after an optional act(dense(x)) or norm(act(dense(x))), with dropout in the places
@@ -29,7 +29,7 @@ HeadLayout LayoutOf(const ModelConfig& config);
 class Head {
  public:
   // With HeadKind::kNone the head is empty and must not be used.
-  Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
+  Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId word_embeddings);
 
   // Returns logits [n, labels of the current adapter] f32 of hidden [n, hidden], without dropout.
   Mat Logits(const Pass& pass, ConstMat hidden) const;
@@ -61,7 +61,7 @@ class Head {
   void AddCrf(ParamStore* store);
   bool has_dense() const { return layout_.dense.has_value(); }
   bool drops_input() const {
-    return has_dense() && type_.labelled && config_.family->dropout_before_pooler;
+    return has_dense() && type_.labelled && config_.dropout_before_pooler;
   }
   // `pass` is narrowed to the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
@@ -71,7 +71,7 @@ class Head {
   DType LogitType(const Pass& pass) const { return type_.tied ? pass.compute : DType::kF32; }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;
 
-  ModelConfig config_;
+  ModelShape config_;
   const HeadType& type_;
   HeadLayout layout_;
   int64_t width_;  // of the input of the decoder

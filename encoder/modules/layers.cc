@@ -1,37 +1,14 @@
 #include "encoder/modules/layers.h"
 
-#include <cmath>
-#include <iterator>
-
 #include "absl/algorithm/container.h"
 #include "core/ops/rows.h"
 #include "encoder/graph/ops.h"
 
 namespace cloze {
 
-float LoraScale(const LoraSpec& spec) {
-  const float rank = static_cast<float>(spec.rank());
-  return spec.alpha() / (spec.rslora() ? std::sqrt(rank) : rank);
-}
-
-bool IsTarget(const LoraSpec& spec, Role role) {
-  static constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kAttentionOutput,
-      Role::kIntermediate, Role::kOutput};  // by Target
-  static_assert(std::size(kRoles) == LoraSpec::Target_ARRAYSIZE);
-  const auto is = [&](Role target) {
-    const bool projection =
-        target == Role::kQuery || target == Role::kKey || target == Role::kValue;
-    return role == target || (role == Role::kQueryKeyValue && projection) ||
-           (role == Role::kGate && target == Role::kIntermediate);
-  };
-  if (spec.targets().empty()) return is(Role::kQuery) || is(Role::kValue);
-  return absl::c_any_of(spec.targets(), [&](int target) { return is(kRoles[target]); });
-}
-
 Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
     uint32_t site)
-    : rank_(plan.spec.rank()), scale_(LoraScale(plan.spec)), dropout_(plan.spec.dropout()),
-      site_(site) {
+    : rank_(plan.rank), scale_(plan.scale), dropout_(plan.dropout), site_(site) {
   module.adapter = plan.adapter;
   a_ = store->AddMatrix(module.Of(Part::kLoraA), rank_, in, false, Init::kUniform);
   b_ = store->AddMatrix(module.Of(Part::kLoraB), out, rank_, false, Init::kZero);
@@ -85,13 +62,12 @@ void Lora::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const {
   pass.arena.Rewind(mark);
 }
 
-Linear::Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out,
-    bool bias, bool transposed)
+Linear::Linear(
+    ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out, bool bias)
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddMatrix(module.Of(Part::kWeight), out, in, weight_ >= 0);
     store->SetOperand(id);
-    if (transposed) store->SetTransposed(id);
     if (weight_ < 0) weight_ = id;
   }
   if (!bias) return;

@@ -9,21 +9,21 @@
 #include "core/ops/norm.h"
 #include "encoder/modules/graph_pass.h"
 #include "encoder/modules/pass.h"
-#include "proto/task.pb.h"
 
 namespace cloze {
 
+// Returns the key of a module of the model that is built: its name in folders, which is empty if
+// the model lacks the module, and its place. `layer`: see ParamKey.
+using ModuleKeys = absl::FunctionRef<ParamKey(Role role, int layer)>;
+
 // The linear layers with a LoRA, and its parameters.
 struct LoraPlan {
-  LoraSpec spec;
+  int64_t rank = 0;
+  float scale = 0;  // s in y = W x + s B A x
+  float dropout = 0;
   std::function<bool(const ParamKey& module)> wanted;
   int adapter = 0;  // the value of Pass::adapter that selects it
 };
-
-// Returns s in y = W x + s B A x.
-float LoraScale(const LoraSpec& spec);
-// True if modules with this role get a LoRA; by default queries and values.
-bool IsTarget(const LoraSpec& spec, Role role);
 
 // LoRA, a low-rank update of a frozen linear layer (Hu et al. 2021): y += s B A dropout(x). A
 // [rank, in] starts as Kaiming-uniform (a = sqrt(5)) and B [out, rank] as zero, as in PEFT.
@@ -57,10 +57,9 @@ class Lora {
 class Linear {
  public:
   Linear() = default;
-  // Adds the weight [out, in] and, with `bias`, the bias [out] of each module. transposed: see
-  // Param.
+  // Adds the weight [out, in] and, with `bias`, the bias [out] of each module.
   Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out,
-      bool bias = true, bool transposed = false);
+      bool bias = true);
 
   // Adds a LoRA to each layer that the plan selects, with dropout sites from `site` on.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site);

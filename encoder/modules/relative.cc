@@ -42,15 +42,14 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
   return config.buckets > 0 ? BiasBucket(config.buckets, distance) : VectorBucket(config, distance);
 }
 
-RelativeTable::RelativeTable(ParamStore* store, const ModelConfig& config)
+RelativeTable::RelativeTable(ParamStore* store, const Architecture& config, ModuleKeys keys)
     : config_(config.relative), max_positions_(config.max_positions) {
   if (!config_.any()) return;
-  const ParamKey key = config.Key(Role::kRelativePositions, -1).Of(Part::kWeight);
+  const ParamKey key = keys(Role::kRelativePositions, -1).Of(Part::kWeight);
   table_ = config_.buckets > 0 ? store->AddMatrix(key, config_.buckets, config.heads)
                                : store->AddMatrix(key, 2 * config_.span, config.hidden);
   if (config_.norm)
-    norm_ =
-        Norm(store, config.Key(Role::kRelativeNorm, -1), config.hidden, config.norm_epsilon, true);
+    norm_ = Norm(store, keys(Role::kRelativeNorm, -1), config.hidden, config.norm_epsilon, true);
 }
 
 Distances RelativeTable::Forward(const Pass& pass, bool training) const {
@@ -118,13 +117,14 @@ DistanceValues RelativeTable::Export(const GraphPass& pass) const {
   return {rows, table};
 }
 
-DistanceTerms::DistanceTerms(ParamStore* store, const ModelConfig& config, int block)
+DistanceTerms::DistanceTerms(
+    ParamStore* store, const Architecture& config, ModuleKeys keys, int block)
     : config_(config.relative), hidden_(config.hidden), heads_(config.heads), block_(block),
       dropout_(config.dropout) {
   if (config_.span == 0 || config_.shared) return;
   std::vector<ParamKey> modules;
-  if (config_.key_terms) modules.push_back(config.Key(Role::kPositionQuery, block));
-  if (config_.query_terms) modules.push_back(config.Key(Role::kPositionKey, block));
+  if (config_.key_terms) modules.push_back(keys(Role::kPositionQuery, block));
+  if (config_.query_terms) modules.push_back(keys(Role::kPositionKey, block));
   own_ = Linear(store, modules, hidden_, hidden_, true);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/ops/relative.h"
-#include "encoder/modules/config.h"
+#include "encoder/modules/architecture.h"
 #include "encoder/modules/layers.h"
 
 namespace cloze {
@@ -47,7 +47,7 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance);
 class RelativeTable {
  public:
   RelativeTable() = default;
-  RelativeTable(ParamStore* store, const ModelConfig& config);
+  RelativeTable(ParamStore* store, const Architecture& config, ModuleKeys keys);
 
   bool empty() const { return table_ < 0; }
   bool requires_grad(const Pass& pass) const {
@@ -78,7 +78,7 @@ class DistanceTerms {
 
   DistanceTerms() = default;
   // Adds the block's own layers for distances, unless the model shares those of tokens.
-  DistanceTerms(ParamStore* store, const ModelConfig& config, int block);
+  DistanceTerms(ParamStore* store, const Architecture& config, ModuleKeys keys, int block);
 
   bool requires_grad(const Pass& pass) const { return own_.requires_grad(pass); }
 

@@ -85,16 +85,16 @@ void AddHidden(
 }  // namespace
 
 absl::Status CheckExportable(const ModelConfig& config, const std::string& folder) {
-  if (!config.family->causal) return absl::OkStatus();
+  if (!config.causal) return absl::OkStatus();
   return Error(Exit::kMismatch, QuotePath(folder), ": is ",
-      config.source.empty() ? "a decoder" : "an encoder-decoder",
+      config.encoder == nullptr ? "a decoder" : "an encoder-decoder",
       ": expected an encoder (`cloze generate` runs it)");
 }
 
 absl::Status ExportOnnx(const Model& model, const OnnxOptions& options, const std::string& folder) {
   OnnxGraph graph;
   const GraphPass pass = AddInputs(model, options.int8, graph);
-  const Value hidden = model.encoder().Export(pass);
+  const Value hidden = model.backbone().encoder()->Export(pass);
   if (model.config().head == HeadKind::kNone) {
     AddHidden(options, pass, model.config().hidden, hidden);
   } else {

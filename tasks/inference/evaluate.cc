@@ -94,7 +94,7 @@ absl::StatusOr<MetricResults> Evaluate(
       LossSum generator;
       const Pass pass = model.NewPass(
           EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
-      mine = evaluation->Compute(pass, model.encoder().Infer(pass));
+      mine = evaluation->Compute(pass, model.backbone().Infer(pass));
       mine.generator = generator;
       if (task.max_new_tokens() > 0) {
         auto generated =

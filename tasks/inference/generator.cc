@@ -123,7 +123,7 @@ ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
   Pass pass = model_.NewPass(batch, compute_, false, 0, adapter_);
   pass.decoding = &decoding;
   return Rows(
-      ConstMat(model_.head().Logits(pass, model_.encoder().Infer(pass))), 0, hypotheses.size());
+      ConstMat(model_.head().Logits(pass, model_.backbone().Infer(pass))), 0, hypotheses.size());
 }
 
 void Generator::Constrain(

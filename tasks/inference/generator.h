@@ -59,7 +59,7 @@ class Generator {
   struct Running;
   bool Ends(const Hypothesis& hypothesis, size_t prompt) const;
   // True if the model has an encoder, which reads the prompts.
-  bool encodes() const { return !config_.source.empty(); }
+  bool encodes() const { return config_.encoder != nullptr; }
   // Allocates the cache for these prompts and what follows them, and empties it.
   void Reserve(absl::Span<const std::vector<int32_t>> prompts);
   // Applies the repetition penalty, and the tokens that the model forces or forbids, to the scores

@@ -40,7 +40,7 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> text
     const Pass pass = model.NewPass(batch, options.compute, false, 0, adapter);
     bool finite = true;
     model.head().Loss(
-        pass, model.encoder().Infer(pass), 0, {}, [&](Mat logits, int64_t first, float, Arena&) {
+        pass, model.backbone().Infer(pass), 0, {}, [&](Mat logits, int64_t first, float, Arena&) {
           std::vector<double> losses(logits.rows);
           RowLosses(logits, batch.targets.data() + first, absl::MakeSpan(losses));
           for (int64_t r = 0; r < logits.rows; ++r) *places[first + r] = -losses[r];

@@ -165,11 +165,11 @@ absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
 
 absl::StatusOr<ConstMat> Session::WordEmbeddings() {
   RETURN_IF_ERROR(model_->ReadAllEmbeddings());
-  return model().params().value(model().encoder().word_embeddings());
+  return model().params().value(model().backbone().word_embeddings());
 }
 
 absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) const {
-  if (!config().source.empty()) {
+  if (config().encoder != nullptr) {
     return Error(Exit::kMismatch, QuotePath(folder_),
         ": is an encoder-decoder: expected an encoder (`cloze generate` runs this model)");
   }
@@ -258,7 +258,7 @@ absl::Status Session::Logits(
     absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries, /*needs_rows=*/true));
   const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
-    keep(model_->head().Logits(pass, model_->encoder().Infer(pass)));
+    keep(model_->head().Logits(pass, model_->backbone().Infer(pass)));
   };
   return InOrder(queries, false, run, f);
 }
@@ -269,7 +269,7 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
   const int last = config().layers;
   // Calls g(layer, hidden [rows, hidden] f32) for the wanted layers.
   const auto observe = [&](const Pass& pass, absl::FunctionRef<void(int, ConstMat)> g) {
-    model_->encoder().Observe(pass, [&](int layer, ConstMat hidden) {
+    model_->backbone().encoder()->Observe(pass, [&](int layer, ConstMat hidden) {
       if (only_last && layer != last) return;
       const Arena::Mark mark = pass.arena.mark();
       const Mat f32 = pass.arena.New(hidden.rows, hidden.cols, DType::kF32);
@@ -318,7 +318,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   std::vector<float*> layers;
   for (std::vector<float>& layer : probs) layers.push_back(layer.data());
   const auto pass = [&](absl::Span<const int64_t>, const Pass& pass) {
-    model_->encoder().Observe(
+    model_->backbone().encoder()->Observe(
         pass, [](int, ConstMat) {}, layers);
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));

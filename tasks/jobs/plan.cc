@@ -213,7 +213,7 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs
       const DType type = EvaluationType();
       const Pass pass =
           model.NewPass(EvaluatedBatch(model, batch, type, &replaced, &generator), type);
-      HeadLoss(*inputs.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
+      HeadLoss(*inputs.task, model.head(), pass, model.backbone().Infer(pass), 0, {});
     };
     if (EvaluationType() != compute) infer();  // generates kernels
     speed.tokens_per_second = batch.tokens() / last;

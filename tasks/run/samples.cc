@@ -21,7 +21,7 @@ struct Samples {
 
 // True if positions depend on `id`. Earlier versions counted it like any other token.
 bool MovesPositions(int32_t id, const ModelConfig& config) {
-  return config.family->positions_after_pad && id == config.pad_id;
+  return config.positions_after_pad && id == config.pad_id;
 }
 
 Samples MakeSamples(const ModelConfig& config) {
@@ -57,14 +57,14 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   for (const int32_t length : samples.lengths) {
     batch.rows.push_back(static_cast<int32_t>(batch.tokens()) +
                          (task == nullptr ? length / 2 : task->SampleRow(length)));
-    batch.Add(
-        {ids, static_cast<size_t>(length)}, model.config().source.empty() ? length : length / 2, 0);
+    batch.Add({ids, static_cast<size_t>(length)},
+        model.config().encoder == nullptr ? length : length / 2, 0);
     ids += length;
   }
   batch.Pad();
   model.arena().Reset();
   const Pass pass = model.NewPass(batch, compute);
-  const Mat hidden = model.encoder().Infer(pass);
+  const Mat hidden = model.backbone().Infer(pass);
   Mat all = task == nullptr ? pass.arena.New(hidden.rows, hidden.cols, DType::kF32)
                             : model.head().Logits(pass, hidden);
   if (task == nullptr) Convert(hidden, all);

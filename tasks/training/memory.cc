@@ -35,11 +35,11 @@ Batch BatchOf(
   const std::vector<int32_t> ids(longest);
   for (int64_t left = rows; left > 0; left -= std::min(longest, left))
     batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)),
-        config.source.empty() ? longest : std::min(longest, left) / 2, 0);
+        config.encoder == nullptr ? longest : std::min(longest, left) / 2, 0);
   batch.Pad();
-  for (int32_t r = 0; !config.source.empty() && r < rows; ++r)
+  for (int32_t r = 0; config.encoder != nullptr && r < rows; ++r)
     if (batch.types[r] == 1 && std::ssize(batch.rows) < targets) batch.rows.push_back(r);
-  if (!config.source.empty()) targets = std::ssize(batch.rows);
+  if (config.encoder != nullptr) targets = std::ssize(batch.rows);
   for (int64_t i = std::ssize(batch.rows); i < targets; ++i) {
     batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
     if (averages) batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
@@ -98,7 +98,7 @@ void MemoryPlan::RunEvaluation(const Batch& batch) const {
   const DType compute = EvaluationType();
   const Pass pass =
       model_->NewPass(EvaluatedBatch(*model_, batch, compute, &replaced, &generator), compute);
-  const Mat hidden = model_->encoder().Infer(pass);
+  const Mat hidden = model_->backbone().Infer(pass);
   // Tasks over the vocabulary compute the loss of some rows at a time.
   if (!TypeOf(task_->head()).tied) model_->head().Logits(pass, hidden);
   HeadLoss(*task_, model_->head(), pass, hidden, 0, {});
@@ -122,7 +122,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const bool recompute = spec_.runtime().recompute();
   Pass pass = model_->NewPass(step, compute_, true);
   pass.recompute = recompute;
-  model_->encoder().Forward(pass);
+  model_->backbone().Forward(pass);
   need.activations = model_->arena().used() * times;
   PassOfMicroBatch(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
   Matmul::Memory trains;

@@ -13,7 +13,6 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
-#include "encoder/halves.h"
 #include "encoder/model.h"
 #include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"
@@ -74,7 +73,7 @@ ModelTrainer::ModelTrainer(const RunInputs& inputs, const TrainingNeed& need, Ra
 absl::Status ModelTrainer::Initialize(std::vector<std::string>* notes) {
   if (spec_.model().start_from().empty()) {
     model_.Initialize(spec_.seed());
-    inputs_.start.CopyTo(model_.params().value(model_.encoder().word_embeddings()));
+    inputs_.start.CopyTo(model_.params().value(model_.backbone().word_embeddings()));
     model_.params().Changed();
   } else {
     RETURN_IF_ERROR(LoadWeights(spec_.model().start_from(), notes));
@@ -110,10 +109,10 @@ absl::Status ModelTrainer::LoadWeights(const std::string& folder, std::vector<st
       replaced.push_back(param.name);
     }
   }
-  if (before.source.empty() && !now.source.empty()) {
+  if (before.encoder == nullptr && now.encoder != nullptr) {
     const std::string& decoder = spec_.model().decoder_from();
-    RETURN_IF_ERROR(
-        LoadHalves(folder, decoder.empty() ? folder : decoder, spec_.seed(), &model_, &fresh));
+    RETURN_IF_ERROR(model_.LoadEncoderAndDecoder(
+        folder, decoder.empty() ? folder : decoder, spec_.seed(), &fresh));
   } else {
     RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh, replaced));
   }

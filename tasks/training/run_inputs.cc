@@ -19,7 +19,11 @@ namespace cloze {
 namespace {
 
 void SetDropout(const ModelSpec& model, ModelConfig* config) {
-  for (ModelConfig& source : config->source) SetDropout(model, &source);
+  if (config->encoder != nullptr) {
+    ModelConfig encoder = *config->encoder;
+    SetDropout(model, &encoder);
+    config->encoder = std::make_shared<const ModelConfig>(std::move(encoder));
+  }
   if (model.has_dropout()) config->dropout = model.dropout(), config->classifier_dropout = -1;
   if (model.has_attention_dropout()) config->attention_dropout = model.attention_dropout();
 }
@@ -29,16 +33,16 @@ void SetDropout(const ModelSpec& model, ModelConfig* config) {
 absl::StatusOr<ModelConfig> WithDecoder(
     const LoadedSpec& loaded, const Tokenizer& tokenizer, const ModelConfig& config) {
   const ModelSpec& model = loaded.spec.model();
-  if (!config.source.empty() && !model.decoder_from().empty())
+  if (config.encoder != nullptr && !model.decoder_from().empty())
     return SpecError(loaded, "model.decoder_from",
         "model.start_from is an encoder-decoder: expected no decoder_from, or an encoder there");
-  if (!loaded.spec.has_sequence_to_sequence() || !config.source.empty()) return config;
+  if (!loaded.spec.has_sequence_to_sequence() || config.encoder != nullptr) return config;
   if (!TrainsAll(loaded.spec.trainable()))
     return SpecError(loaded, "trainable",
         "the decoder's attention to the encoder is new and must be trained: expected no trainable");
   absl::StatusOr<ModelConfig> decoder = config;
   if (!model.decoder_from().empty()) decoder = LoadConfig(model.decoder_from());
-  auto pair = decoder.ok() ? PairOf(config, *decoder) : decoder;
+  auto pair = decoder.ok() ? JoinEncoderDecoder(config, *decoder) : decoder;
   if (!pair.ok()) {
     return AtField(loaded,
         model.start_from().empty()     ? "model.encoder"

@@ -208,7 +208,7 @@ absl::Status ForkRun(TrainingRun* run) {
         "for model.start_from)");
   ASSIGN_OR_RETURN(const ModelConfig before, LoadConfig(found));
   const ModelConfig& now = run->inputs->config;
-  if (before.source.empty() == now.source.empty()) {
+  if ((before.encoder == nullptr) == (now.encoder == nullptr)) {
     std::string other = CompareSizes(before, now);
     if (other.empty() && before.activation != now.activation) other = "another activation";
     if (!other.empty()) return mismatch(": its model is not the model of this run: ", other);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/model_config.h"
 #include "proto/spec.h"
 
 namespace cloze {

@@ -16,7 +16,7 @@ double PassOfMicroBatch(
     const auto loss = [&](Mat logits, int64_t first, float gradient, Arena& arena) {
       return task.Loss(model.head(), pass, logits, first, gradient, arena);
     };
-    return TrainingPass(model.encoder(), model.head(), pass, scale, loss).loss;
+    return TrainingPass(model.backbone(), model.head(), pass, scale, loss).loss;
   };
   if (model.generator() == nullptr) {
     Pass pass = pass_over(batch);

@@ -70,18 +70,18 @@ void RunPass(Model& model, const Batch& batch, DType type, bool recompute) {
   model.arena().Reset();
   Pass pass = model.NewPass(batch, type, true, kSeed);
   pass.recompute = recompute;
-  const Encoder::Saved saved = model.encoder().Forward(pass);
-  const bool trained = model.encoder().requires_grad(pass);
+  const Backbone::Saved saved = model.backbone().Forward(pass);
+  const bool trained = model.backbone().requires_grad(pass);
   const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
   LossOf(model.head(), model.config(), pass, saved.y, 0.5f, dy);
-  if (trained) model.encoder().Backward(pass, saved, dy);
+  if (trained) model.backbone().Backward(pass, saved, dy);
 }
 
 // The passes of an evaluation.
 void RunInference(Model& model, const Batch& batch, DType type) {
   model.arena().Reset();
   const Pass pass = model.NewPass(batch, type);
-  const Mat hidden = model.encoder().Infer(pass);
+  const Mat hidden = model.backbone().Infer(pass);
   if (model.config().head != HeadKind::kMaskedLm) model.head().Logits(pass, hidden);
   LossOf(model.head(), model.config(), pass, hidden, 0, {});
 }

@@ -81,8 +81,8 @@ Packed Pack(const SafetensorsReader& file, const std::string& prefix, bool seque
 class Golden : public testing::TestWithParam<const char*> {
  protected:
   Golden()
-      : config_(ConfigOf(folder_)), encoder_(&params_, config_),
-        head_(&params_, config_, encoder_.word_embeddings()) {
+      : config_(ConfigOf(folder_)), encoder_(NewEncoder(&params_, config_)),
+        head_(NewHead(&params_, config_, encoder_.word_embeddings())) {
     params_.Allocate(true);
     LoadReport report;
     const absl::Status status = LoadWeights(folder_, config_, &params_, &report);
@@ -294,8 +294,8 @@ TEST(Mini, HiddenStatesAndLogits) {
   const std::string folder = absl::StrCat(kGolden, "mini");
   const ModelConfig config = ConfigOf(folder);
   ParamStore params;
-  const Encoder encoder(&params, config);
-  const Head head(&params, config, encoder.word_embeddings());
+  const Encoder encoder = NewEncoder(&params, config);
+  const Head head = NewHead(&params, config, encoder.word_embeddings());
   params.Allocate(false);
   for (ParamId id = 0; id < params.size(); ++id) {
     const Param& param = params.param(id);

@@ -75,7 +75,7 @@ TEST(ModelTest, PadTokensHaveNoPositionOfTheirOwn) {
   const auto hidden = [](const Model& model, const Batch& batch) {
     auto& own = const_cast<Model&>(model);
     own.arena().Reset();
-    const Mat y = model.encoder().Infer(own.NewPass(batch, DType::kF32, false, 0));
+    const Mat y = model.backbone().Infer(own.NewPass(batch, DType::kF32, false, 0));
     return std::vector<float>(y.f32(), y.f32() + 5 * y.cols);
   };
   for (const char* family : {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm"}) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kSequences = 3, kSource = 17, kTarget = 11, kHidden = 64, kVocab = 120;
 
-class EncoderDecoder : public testing::TestWithParam<const char*> {
+class EncoderDecoderTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     auto config = LoadConfig(folder_);
@@ -81,7 +81,7 @@ class EncoderDecoder : public testing::TestWithParam<const char*> {
       return SoftmaxCrossEntropy(logits, batch_.targets.data() + first, scale, arena);
     };
     const double count = batch_.targets.size();
-    return TrainingPass(model_->encoder(), model_->head(), pass, 1 / count, loss).loss / count;
+    return TrainingPass(model_->backbone(), model_->head(), pass, 1 / count, loss).loss / count;
   }
 
   const std::string folder_ = absl::StrCat(CLOZE_SOURCE_DIR, "/tests/golden/", GetParam());
@@ -91,7 +91,7 @@ class EncoderDecoder : public testing::TestWithParam<const char*> {
   std::vector<int64_t> place_;  // of our target rows in the reference
 };
 
-TEST_P(EncoderDecoder, HiddenStatesAndLogits) {
+TEST_P(EncoderDecoderTest, HiddenStatesAndLogits) {
   const SplitBatch split(batch_);
   const Pass pass = model_->NewPass(batch_, DType::kF32);
   int seen = 0;
@@ -104,33 +104,33 @@ TEST_P(EncoderDecoder, HiddenStatesAndLogits) {
           ExpectRow(y.f32(r), expected, s * longest + r - batch.cu_seqlens[s], kHidden);
     };
   };
-  const Encoder& decoder = model_->encoder();
-  ASSERT_NE(decoder.source(), nullptr);
+  const EncoderDecoder* module = model_->backbone().encoder_decoder();
+  ASSERT_NE(module, nullptr);
   const Pass source = pass.Over(split.source);
-  decoder.source()->Observe(source, expect("encoder", split.source, kSource));
-  const SourceStates states = {decoder.source()->Infer(source), split.source.cu_seqlens};
+  module->encoder().Observe(source, expect("encoder", split.source, kSource));
+  const SourceStates states = {module->encoder().Infer(source), split.source.cu_seqlens};
   Pass target = pass.Over(split.target);
   target.states = &states;
-  decoder.Observe(target, expect("decoder", split.target, kTarget));
+  module->decoder().Observe(target, expect("decoder", split.target, kTarget));
   EXPECT_EQ(seen, 6);
-  const Mat logits = model_->head().Logits(pass, decoder.Infer(pass));
+  const Mat logits = model_->head().Logits(pass, model_->backbone().Infer(pass));
   const auto expected = Floats("logits");
   for (size_t r = 0; r < place_.size(); ++r) ExpectRow(logits.f32(r), expected, place_[r], kVocab);
 }
 
 // Only some rows of a target, and none of another one, are wanted.
-TEST_P(EncoderDecoder, ComputesOnlyWantedRows) {
+TEST_P(EncoderDecoderTest, ComputesOnlyWantedRows) {
   const std::vector<int32_t> all = batch_.rows;
   const std::vector<size_t> wanted = {2, 5, all.size() - 1};
   batch_.rows.clear();
   for (const size_t i : wanted) batch_.rows.push_back(all[i]);
   const Pass pass = model_->NewPass(batch_, DType::kF32);
-  const Mat logits = model_->head().Logits(pass, model_->encoder().Infer(pass));
+  const Mat logits = model_->head().Logits(pass, model_->backbone().Infer(pass));
   for (size_t i = 0; i < wanted.size(); ++i)
     ExpectRow(logits.f32(i), Floats("logits"), place_[wanted[i]], kVocab);
 }
 
-TEST_P(EncoderDecoder, LossAndEveryGradient) {
+TEST_P(EncoderDecoderTest, LossAndEveryGradient) {
   EXPECT_NEAR(LossAndGradients(), Floats("loss")[0], 1e-5);
   const ParamStore& params = model_->params();
   for (ParamId id = 0; id < params.size(); ++id) {
@@ -154,7 +154,7 @@ TEST_P(EncoderDecoder, LossAndEveryGradient) {
   }
 }
 
-TEST_P(EncoderDecoder, RecomputesTheSameBitsAtAnyThreadCount) {
+TEST_P(EncoderDecoderTest, RecomputesTheSameBitsAtAnyThreadCount) {
   const auto grads = [&] {
     return std::vector<float>(model_->params().grads().begin(), model_->params().grads().end());
   };
@@ -169,7 +169,7 @@ TEST_P(EncoderDecoder, RecomputesTheSameBitsAtAnyThreadCount) {
   SetThreads(threads);
 }
 
-TEST_P(EncoderDecoder, SavesTheSameTensors) {
+TEST_P(EncoderDecoderTest, SavesTheSameTensors) {
   const TestFolder to;
   ASSERT_TRUE(SaveWeights(to.path(), model_->config(), model_->params()).ok());
   const auto config = LoadConfig(to.path());
@@ -194,7 +194,7 @@ TEST_P(EncoderDecoder, SavesTheSameTensors) {
   }
 }
 
-TEST_P(EncoderDecoder, TokensOfGenerationAreInTheVocabulary) {
+TEST_P(EncoderDecoderTest, TokensOfGenerationAreInTheVocabulary) {
   const std::string json = *ReadFile(JoinPath(folder_, "config.json"), 1 << 20);
   ASSERT_TRUE(ParseConfig(json, "c").ok());
   for (const char* member : {R"("forced_bos_token_id": 120)", R"("bad_words_ids": [[120]])"}) {
@@ -205,7 +205,7 @@ TEST_P(EncoderDecoder, TokensOfGenerationAreInTheVocabulary) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EncoderDecoder, testing::Values("marian", "bart", "bert2bert"),
+INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderTest, testing::Values("marian", "bart", "bert2bert"),
     [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

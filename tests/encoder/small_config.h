@@ -5,21 +5,16 @@
 #include <string>
 
 #include "encoder/families/families.h"
-#include "encoder/modules/config.h"
 
 namespace cloze {
 
 inline ModelConfig SmallConfig(HeadKind head, const std::string& family = "bert") {
-  ModelConfig config;
+  ModelConfig config(*FindFamily(family));
   config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
   config.intermediate = 16, config.max_positions = 12;
-  config.family = FindFamily(family);
-  config.position_offset = config.family->positions_after_pad ? 1 : 0;
-  if (config.family->gated) config.positions = Positions::kRotary;
+  config.position_offset = config.positions_after_pad ? 1 : 0;
   if (family == "modernbert") config.window = 4, config.local = {false, true};
-  if (config.family->keys.token_types == nullptr) config.token_types = 0;
-  if (config.family->keys.embedding != nullptr) config.embedding = 4;
-  if (config.family->keys.groups != nullptr) config.groups = 1;
+  if (config.embedding > 0) config.embedding = 4;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)

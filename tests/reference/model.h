@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
+#include "encoder/families/model_config.h"
 #include "encoder/modules/block.h"
-#include "encoder/modules/config.h"
 #include "encoder/modules/pass.h"
 #include "tests/reference/reference.h"
 

@@ -80,7 +80,7 @@ TEST(QuestionAnsweringGolden, HiddenStatesAndLogits) {
   const Pass pass = g.model_->NewPass(g.batch_, DType::kF32);
   const int64_t hidden = g.model_->config().hidden;
   int seen = 0;
-  g.model_->encoder().Observe(pass, [&](int layer, ConstMat y) {
+  g.model_->backbone().encoder()->Observe(pass, [&](int layer, ConstMat y) {
     const auto expected = g.Floats("hidden_states." + std::to_string(layer));
     ++seen;
     for (size_t r = 0; r < g.places_.size(); ++r) {
@@ -89,7 +89,7 @@ TEST(QuestionAnsweringGolden, HiddenStatesAndLogits) {
     }
   });
   EXPECT_EQ(seen, 3);
-  const Mat logits = g.model_->head().Logits(pass, g.model_->encoder().Infer(pass));
+  const Mat logits = g.model_->head().Logits(pass, g.model_->backbone().Infer(pass));
   const auto start = g.Floats("start_logits"), end = g.Floats("end_logits");
   for (size_t r = 0; r < g.places_.size(); ++r) {
     EXPECT_NEAR(logits.f32(r)[0], start[g.places_[r]], 1e-5);
@@ -103,7 +103,7 @@ TEST(QuestionAnsweringGolden, HiddenStatesAndLogits) {
 TEST(QuestionAnsweringGolden, LossAndGradientsOfTheOutputLayer) {
   Golden g;
   const Pass pass = g.model_->NewPass(g.batch_, DType::kF32, true, 1);
-  const Encoder::Saved saved = g.model_->encoder().Forward(pass);
+  const Backbone::Saved saved = g.model_->backbone().Forward(pass);
   Mat dy = pass.New(saved.y.rows, saved.y.cols);
   EXPECT_EQ(g.task_->LossWeight(g.batch_), 3);
   const LossSum loss = HeadLoss(*g.task_, g.model_->head(), pass, saved.y, 1 / 3.0f, dy);

@@ -7,7 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/model_config.h"
 #include "tools/bench/line.h"
 #include "tools/bench/timing.h"
 

@@ -29,7 +29,7 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
     batch.Pad();
     model.arena().Reset();
     const Pass pass = model.NewPass(batch, type);
-    const Mat hidden = model.encoder().Infer(pass);
+    const Mat hidden = model.backbone().Infer(pass);
     model.head().Logits(pass, hidden);
   };
   run(0);

@@ -137,7 +137,7 @@ absl::Status Train(const Options& o) {
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   Training training(config, types[0]);
   const Philox philox(1, Purpose::kMask);
-  const bool causal = config.family->causal;
+  const bool causal = config.causal;
   const auto batch = [&](int i) {
     return (causal ? CausalBatch : MaskedBatch)(philox, i, count, seq, config.vocab);
   };

@@ -114,9 +114,9 @@ TEST(ConfigFromSpecTest, NewModelsHaveTheDefaultsOfTheirFamily) {
     auto config = ConfigFromSpec(spec);
     ASSERT_TRUE(config.ok()) << config.status();
     const Family& family = *config->family;
-    EXPECT_EQ(&family, &FamilyOf(spec.architecture()));
+    EXPECT_EQ(family.in_spec, spec.architecture());
     config->vocab = 30;
-    config->head = family.causal ? HeadKind::kCausalLm : HeadKind::kMaskedLm;
+    config->head = config->causal ? HeadKind::kCausalLm : HeadKind::kMaskedLm;
     nlohmann::json json = nlohmann::json::parse(FormatConfig(*config));
     for (const char* key : {family.keys.norm_epsilon, family.keys.activation, "rope_parameters"})
       json.erase(key);

@@ -245,7 +245,7 @@ TEST(Families, RefuseWhatNoneComputes) {
              {"is_decoder", "yes"}, {"add_cross_attention", true}, {"head_dim", 4096},
              {"attention_head_size", 3}, {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}) {
       Json wrong = config;
-      (family.plain == nullptr ? wrong : wrong["encoder"])[key] = value;
+      (family.standalone == nullptr ? wrong : wrong["encoder"])[key] = value;
       const absl::Status status = ParseConfig(wrong.dump(), "x").status();
       EXPECT_EQ(ExitOf(status), Exit::kData) << family.model_type << key;
       EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(": ", key, ": ")));
@@ -272,11 +272,11 @@ TEST(Families, RefuseDecodersThatPairsCannotHave) {
   for (const Family* family : kFamilies) {
     ModelConfig decoder;
     decoder.family = family;
-    const auto pair = PairOf(encoder, decoder);
-    EXPECT_EQ(pair.ok(), family->decodes_in_pairs) << family->model_type;
+    const auto pair = JoinEncoderDecoder(encoder, decoder);
+    EXPECT_EQ(pair.ok(), family->can_be_decoder) << family->model_type;
     if (pair.ok()) {
       EXPECT_TRUE(pair->has(Role::kCrossQuery)) << family->model_type;
-      EXPECT_FALSE(PairOf(encoder, *pair).ok()) << "a half of another pair";
+      EXPECT_FALSE(JoinEncoderDecoder(encoder, *pair).ok()) << "a half of another pair";
     } else {
       EXPECT_THAT(pair.status().message(),
           HasSubstr(absl::StrCat(

@@ -50,7 +50,7 @@ std::vector<float> Logits(Model& model, int adapter = 0) {
   const Batch batch = Sentences();
   model.arena().Reset();
   const Pass pass = model.NewPass(batch, DType::kF32, false, 0, adapter);
-  const Mat hidden = model.encoder().Infer(pass);
+  const Mat hidden = model.backbone().Infer(pass);
   const Mat logits = model.head().Logits(pass, hidden);
   return {logits.f32(), logits.f32() + 2 * logits.cols};
 }
@@ -467,7 +467,7 @@ TEST_F(TiedAdapterTest, OlderAdaptersOfClozeAreTied) {
   for (const Param& param : adapter->whole()) whole.push_back(param.name);
   ASSERT_TRUE(model.Load(Path("base"), 0, &fresh, whole).ok());
   ASSERT_TRUE(adapter->Load(0, &model.params()).ok());
-  const Mat words = model.params().value(model.encoder().word_embeddings()),
+  const Mat words = model.params().value(model.backbone().word_embeddings()),
             output =
                 model.params().value(model.params().FindWeight(Role::kDecoder, config_.layers));
   EXPECT_TRUE(std::equal(words.f32(), words.f32() + words.rows * words.cols, output.f32()));

@@ -30,7 +30,8 @@ ModelConfig MaskedLm() { return SmallConfig(HeadKind::kMaskedLm); }
 // The parameters of a model, as its modules declare them.
 struct Params {
   explicit Params(const ModelConfig& config)
-      : encoder(&store, config), head(&store, config, encoder.word_embeddings()) {
+      : encoder(NewEncoder(&store, config)),
+        head(NewHead(&store, config, encoder.word_embeddings())) {
     store.Allocate(false);
     for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.02f);
     for (float& x : store.values()) x += 0.25f;  // so that a vector in the wrong place shows

@@ -69,9 +69,7 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
 // With alpha 2.25, B A is smaller than W. Larger sums of both saturate the softmax of an encoder
 // with random weights, which magnifies rounding errors.
 LoraPlan PlanOf(float dropout, std::function<bool(const ParamKey&)> wanted) {
-  LoraPlan plan = {.spec = {}, .wanted = std::move(wanted), .adapter = 0};
-  plan.spec.set_rank(3), plan.spec.set_alpha(2.25), plan.spec.set_dropout(dropout);
-  return plan;
+  return {3, 2.25f / 3, dropout, std::move(wanted)};
 }
 
 // The same with LoRA on the first and the last of them, and on none for another adapter.
@@ -127,7 +125,10 @@ struct BlockModule : Module {
   bool pre;
   Block block;
   BlockModule(ParamStore* store, const ModelConfig& config)
-      : pre(config.pre_norm()), block(store, config, 1) {}
+      : pre(config.pre_norm()),
+        block(
+            store, config, [&](cloze::Role role, int layer) { return config.Key(role, layer); },
+            1) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     BlockState in, out;
     in.y = s.Put(p.inputs[0]);

@@ -27,22 +27,17 @@ struct Shape {
 
 inline ModelConfig ConfigOf(
     const char* family, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
-  ModelConfig c;
-  c.family = FindFamily(family);
+  ModelConfig c(*FindFamily(family));
   c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate,
   c.vocab = s.vocab;
   c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
   c.max_positions = s.hidden <= 12 ? 9 : 140;
-  c.position_offset = c.family->positions_after_pad ? 1 : 0;
+  c.position_offset = c.positions_after_pad ? 1 : 0;
   if (family == std::string(kModern)) {
-    c.positions = Positions::kRotary;
-    c.window = 10, c.token_types = 0;
+    c.window = 10;
     for (int i = 0; i < c.layers; ++i) c.local.push_back(i % 3 != 0);
   }
-  if (family == std::string("mpnet")) c.token_types = 0, c.relative.buckets = 32;
   if (family == std::string("deberta-v2")) {
-    c.positions = Positions::kNone;
-    c.token_types = 0;
     c.relative = {.span = 16,
         .furthest = c.max_positions,
         .query_terms = true,
@@ -53,8 +48,7 @@ inline ModelConfig ConfigOf(
   }
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
-  if (c.family->keys.embedding != nullptr) c.embedding = s.hidden / 2;
-  if (c.family->keys.groups != nullptr) c.groups = 1;
+  if (c.embedding > 0) c.embedding = s.hidden / 2;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
     c.labels = {"a", "b", "c"};
   return c;
@@ -162,7 +156,8 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
 // Hidden states of rows with a target, and zeros in the others.
 struct EncoderModule : Module {
   Encoder encoder;
-  EncoderModule(ParamStore* store, const ModelConfig& config) : encoder(store, config) {}
+  EncoderModule(ParamStore* store, const ModelConfig& config)
+      : encoder(NewEncoder(store, config)) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const Encoder::Saved saved = encoder.Forward(pass);
     const Mat y = pass.New(pass.batch.padded_rows(), saved.y.cols);
@@ -190,11 +185,11 @@ struct HeadModule : Module {
   LabelWeights weights;
   HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
       : config(config),
-        head(store, config,
+        head(NewHead(store, config,
             config.head == HeadKind::kMaskedLm
                 ? store->AddMatrix(config.Key(cloze::Role::kWordEmbeddings, -1).Of(Part::kWeight),
                       config.vocab, config.embedding_size())
-                : -1),
+                : -1)),
         weights(w) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const TargetRows targets(pass);
@@ -221,7 +216,8 @@ struct WholeModule : Module {
   Encoder encoder;
   Head head;
   WholeModule(ParamStore* store, const ModelConfig& config)
-      : config(config), encoder(store, config), head(store, config, encoder.word_embeddings()) {}
+      : config(config), encoder(NewEncoder(store, config)),
+        head(NewHead(store, config, encoder.word_embeddings())) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const Encoder::Saved saved = encoder.Forward(pass);
     Result r = {

@@ -122,7 +122,7 @@ TEST_P(SourcesTest, CachedStepsAgreeWithWholePasses) {
     batch.Pad();
     model.arena().Reset();
     const Pass pass = model.NewPass(batch, DType::kF32);
-    const Mat logits = model.head().Logits(pass, model.encoder().Infer(pass));
+    const Mat logits = model.head().Logits(pass, model.backbone().Infer(pass));
     for (int64_t i = 0; i < std::ssize(batch.rows); ++i)
       EXPECT_EQ(BestIndex({logits.f32(i), 120}), targets[row][i + 1]) << row << " " << i;
   }

@@ -59,7 +59,7 @@ class ScorerTest : public testing::Test {
     batch.Pad();
     model_.arena().Reset();
     const Pass pass = model_.NewPass(batch, DType::kF32);
-    const Mat logits = model_.head().Logits(pass, model_.encoder().Infer(pass));
+    const Mat logits = model_.head().Logits(pass, model_.backbone().Infer(pass));
     double sum = 0;
     for (int64_t c = 0; c < logits.cols; ++c) sum += std::exp(double{logits.f32(0)[c]});
     return logits.f32(0)[text.ids[row]] - std::log(sum);

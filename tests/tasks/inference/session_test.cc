@@ -151,7 +151,7 @@ TEST_F(SessionTest, GivesAllLayersWhenAsked) {
 TEST_F(SessionTest, ReadsEmbeddingsAsTheyAreNeeded) {
   const auto session = Open();
   const auto row = [&](int id) {
-    return session->model().params().value(session->model().encoder().word_embeddings()).f32(id);
+    return session->model().params().value(session->model().backbone().word_embeddings()).f32(id);
   };
   const auto same = [&](int id) {
     return std::equal(row(id), row(id) + 32, table_.data() + id * 32);

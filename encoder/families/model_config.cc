@@ -1,0 +1,95 @@
+#include "encoder/families/model_config.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_replace.h"
+#include "core/ops/matmul.h"
+
+namespace cloze {
+namespace {
+
+// True if `param` is the weight of a linear layer of a block.
+bool IsBlockWeight(const Param& param) {
+  constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
+      Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
+  return param.part == Part::kWeight && !param.vector && absl::c_linear_search(kRoles, param.role);
+}
+
+}  // namespace
+
+std::string Family::Fill(const char* name, int layer, int inner) const {
+  return part_prefix + absl::StrReplaceAll(name,
+                           {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
+}
+
+std::string Family::Name(Role role, int layer, int inner) const {
+  for (const absl::Span<const RoleName> part : names) {
+    for (const RoleName& entry : part) {
+      if (entry.role == role) return Fill(entry.name, layer, inner);
+    }
+  }
+  return "";
+}
+
+bool ModelConfig::shares(Role role) const {
+  return training.shares_embeddings && role >= Role::kWordEmbeddings &&
+         role <= Role::kEmbeddingsNorm;
+}
+
+ParamKey ModelConfig::Key(Role role, int layer) const {
+  if (is_encoder) {
+    ModelConfig whole = *this;
+    whole.is_encoder = false;
+    ParamKey key = whole.Key(role, layer);
+    key.layer -= layers + 1;
+    key.shared |= role == Role::kWordEmbeddings && family->standalone == nullptr;
+    return key;
+  }
+  if (*training.part != '\0') {
+    ModelConfig whole = *this;
+    whole.training.part = "";
+    ParamKey key = whole.Key(role, layer);
+    if (shares(role)) {
+      key.shared = true;
+    } else if (!key.name.empty()) {
+      key.name = training.part + key.name;
+    }
+    return key;
+  }
+  const bool head = role == Role::kHeadOutput;
+  const bool own = head && !transform_always;
+  if (own) return {TypeOf(this->head).output, role, layer};
+  if (groups == 0 || layer < 0 || layer >= layers)
+    return {family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
+  const int size = layers / groups, group = layer / size, block = layer % inner;
+  return {.name = family->Name(role, group, block),
+      .role = role,
+      .layer = (group + 1) * size - inner + block,
+      .shared = layer % size >= inner};
+}
+
+Encoder NewEncoder(ParamStore* store, const ModelConfig& config) {
+  const auto key = [&](Role role, int layer) { return config.Key(role, layer); };
+  Encoder encoder(store, config, key);
+  for (ParamId id = 0; config.family->transposed && id < store->size(); ++id)
+    if (IsBlockWeight(store->param(id))) store->SetTransposed(id);
+  return encoder;
+}
+
+Backbone NewBackbone(ParamStore* store, const ModelConfig& config) {
+  Encoder encoder = NewEncoder(store, config);
+  if (config.encoder == nullptr) return Backbone(std::move(encoder));
+  return Backbone(EncoderDecoder(NewEncoder(store, *config.encoder), std::move(encoder)));
+}
+
+Head NewHead(ParamStore* store, const ModelConfig& config, ParamId word_embeddings) {
+  const auto key = [&](Role role, int layer) { return config.Key(role, layer); };
+  return Head(store, config, key, word_embeddings);
+}
+
+bool IsInt8Layer(const Param& param, const ModelConfig& config) {
+  return IsBlockWeight(param) && param.adapter < 0 && param.cols <= kInt8MaxDepth &&
+         absl::c_none_of(config.unquantized,
+             [&](const std::string& module) { return param.name == module + ".weight"; });
+}
+
+}  // namespace cloze

@@ -1,0 +1,95 @@
+// The description of a model: its shape, its family, and what its folder says besides.
+#ifndef CLOZE_ENCODER_FAMILIES_MODEL_CONFIG_H_
+#define CLOZE_ENCODER_FAMILIES_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "encoder/families/family.h"
+#include "encoder/modules/backbone.h"
+#include "encoder/modules/head.h"
+
+namespace cloze {
+
+// How decoders with an encoder begin and end, as in transformers' generation_config.json. -1: none.
+struct GenerationConfig {
+  int32_t start_id = -1;         // before the first token
+  int32_t forced_first_id = -1;  // the first token
+  int32_t forced_last_id = -1;   // the last token where length ends generation
+  std::vector<int32_t> banned;   // tokens that are never generated
+};
+
+// Settings that only training uses; folders do not store them.
+struct TrainingConfig {
+  float query_key_start = 0;  // see EncoderSpec
+  // At most one: the masked-LM model that replaces tokens; this model learns to find them. Its
+  // parameters are in the same store.
+  std::vector<ModelConfig> generator;
+  // Of a generator: prefix of the names of its parameters; true if it uses its model's embeddings.
+  const char* part = "";
+  bool shares_embeddings = false;
+};
+
+// Quantization of a folder. int8: linear layers of the blocks have int8 weights.
+struct QuantizedLayers {
+  bool int8 = false;
+  std::vector<std::string> unquantized;  // names of modules without int8 weights
+  // Hashes of the parameters before they were quantized (HashParams), to recognise adapters for
+  // them. Empty: unknown.
+  std::map<std::string, uint64_t> original;
+};
+
+// Settings of encoder-decoders.
+struct EncoderDecoderConfig {
+  // Of an encoder-decoder, which this describes with its decoder: its encoder. They share the word
+  // embeddings, except in those of JoinEncoderDecoder. Null: none.
+  std::shared_ptr<const ModelConfig> encoder;
+  bool is_encoder = false;  // this is the encoder of an encoder-decoder
+  GenerationConfig generation;
+};
+
+// Ids of special tokens.
+struct TokenIdConfig {
+  int32_t end_id = -1;  // the token that ends a text, of decoders; -1: none
+  // bos_token_id, eos_token_id, cls_token_id and sep_token_id, if config.json has them; -1: null.
+  std::map<std::string, int32_t> special_ids;
+};
+
+struct ModelConfig : ModelShape, QuantizedLayers, EncoderDecoderConfig, TokenIdConfig {
+  ModelConfig() = default;
+  // A model of this family without sizes.
+  explicit ModelConfig(const Family& family)
+      : ModelShape{family.architecture, family.head}, family(&family) {}
+
+  const Family* family = nullptr;
+  // Members of config.json that the task reads and writes: problem_type, which transformers has for
+  // classifiers, and the task's members of "cloze".
+  std::string problem_type;
+  Json task_fields = Json::object();
+  TrainingConfig training;
+
+  // True if the family names the module.
+  bool has(Role role) const { return !family->Name(role, 0).empty(); }
+  // Returns the key of a module. `layer`: see ParamKey. The key of a shared block has the last
+  // layer that uses it.
+  ParamKey Key(Role role, int layer) const;
+  // True if this is a generator that uses the parameters of its model for this role.
+  bool shares(Role role) const;
+};
+
+// Return modules of `config` after adding their parameters to `store`. NewEncoder ignores
+// config.encoder.
+Encoder NewEncoder(ParamStore* store, const ModelConfig& config);
+Backbone NewBackbone(ParamStore* store, const ModelConfig& config);
+Head NewHead(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
+
+// True if `param` is a weight that passes multiply in int8: of a linear layer of a block, except
+// for those of config.unquantized.
+bool IsInt8Layer(const Param& param, const ModelConfig& config);
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_FAMILIES_MODEL_CONFIG_H_
