@@ -92,31 +92,6 @@ ModelConfig WithOutput(ModelConfig config, absl::Span<const Adapter> adapters) {
 
 }  // namespace
 
-ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings) {
-  ModelConfig config = discriminator;
-  const auto scaled = [&](int32_t n) {
-    return std::max<int32_t>(8, std::lround(size * static_cast<float>(n)));
-  };
-  config.training.part = "generator.";
-  config.training.shares_embeddings = shares_embeddings;
-  config.training.generator.clear();
-  config.head = HeadKind::kMaskedLm;
-  config.pooler = config.untied = false;
-  config.embedding =
-      discriminator.has(Role::kEmbeddingsProjection) ? discriminator.embedding_size() : 0;
-  if (shares_embeddings && !discriminator.has(Role::kEmbeddingsProjection)) {
-    config.layers = std::max<int32_t>(1, std::lround(size * discriminator.layers));
-    if (!config.local.empty()) config.local.resize(config.layers);
-  } else {
-    config.hidden = scaled(discriminator.hidden);
-    config.intermediate = scaled(discriminator.intermediate);
-    config.heads = std::max(1, config.hidden / 64);
-    while (config.hidden % config.heads != 0) --config.heads;
-  }
-  if (!shares_embeddings && config.has_position_table()) config.positions = Positions::kLearned;
-  return config;
-}
-
 LossSum TrainingPass(const Backbone& backbone, const Head& head, const Pass& pass, float scale,
     Head::LossFunction loss) {
   if (!pass.training) return head.Loss(pass, backbone.Infer(pass), 0, {}, loss);
@@ -129,11 +104,6 @@ LossSum TrainingPass(const Backbone& backbone, const Head& head, const Pass& pas
 }
 
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
-  if (!config.training.generator.empty() && !config.has(Role::kDiscriminatorOutput)) {
-    return Error(Exit::kSpec, "masked_lm.replaced_tokens: the model is of the family ",
-        config.family->model_type,
-        ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)");
-  }
   if (spec.has_lora() && config.encoder != nullptr) {
     return Error(Exit::kSpec,
         "trainable.lora: the model is an encoder-decoder: expected head_only, "
@@ -166,10 +136,10 @@ ParamCount CountParams(const ParamStore& store) {
 Model::Model(const ModelConfig& config)
     : config_(config), backbone_(NewBackbone(&params_, config)),
       head_(NewHead(&params_, config, backbone_.word_embeddings())) {
-  for (const ModelConfig& own : config.training.generator) {
-    Backbone backbone = NewBackbone(&params_, own);
-    Head head = NewHead(&params_, own, backbone.word_embeddings());
-    generator_.emplace(Generator{std::move(backbone), std::move(head)});
+  for (const ModelConfig& auxiliary : config.training.auxiliary) {
+    Backbone backbone = NewBackbone(&params_, auxiliary);
+    Head head = NewHead(&params_, auxiliary, backbone.word_embeddings());
+    auxiliary_.push_back({std::move(backbone), std::move(head)});
   }
 }
 
@@ -246,10 +216,10 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
   }
-  for (const ModelConfig& generator : config_.training.generator) {
-    LoadReport own;
-    RETURN_IF_ERROR(LoadWeights(folder, generator, &params_, &own, except));
-    report.missing.insert(report.missing.end(), own.missing.begin(), own.missing.end());
+  for (const ModelConfig& auxiliary : config_.training.auxiliary) {
+    LoadReport further;
+    RETURN_IF_ERROR(LoadWeights(folder, auxiliary, &params_, &further, except));
+    report.missing.insert(report.missing.end(), further.missing.begin(), further.missing.end());
   }
   for (const std::string& name : report.missing) {
     const ParamId id = params_.Find(name);

@@ -3,7 +3,6 @@
 #define CLOZE_ENCODER_MODEL_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +13,8 @@
 namespace cloze {
 
 // Returns kSpec if `spec` names layers that the model lacks or a LoRA that it cannot have
-// (encoder-decoders; dropout on rows above kMaxDropoutRow), or if ELECTRA's pretraining is asked of
-// a family without a discriminator.
+// (encoder-decoders; dropout on rows above kMaxDropoutRow).
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
-
-// Returns the generator of ELECTRA's pretraining for a discriminator: its layers and embeddings,
-// and `size` times its hidden and intermediate sizes, with heads of 64. If it shares the embeddings
-// of a family that cannot project them, it keeps these sizes and has `size` times the layers.
-ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
 
 // Forward of `backbone` and `head`, and backward if scale != 0, which adds gradients times scale.
 // Returns the sum of `loss` over the targets. Runs only forward unless pass.training is true.
@@ -84,12 +77,13 @@ class Model {
   const ParamStore& params() const { return params_; }
   const Backbone& backbone() const { return backbone_; }
   const Head& head() const { return head_; }
-  // The second model that replaces tokens, ModelConfig::generator, or null.
-  struct Generator {
+  // A further model whose parameters are in the store of this one.
+  struct Auxiliary {
     Backbone backbone;
     Head head;
   };
-  const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
+  // Those of ModelConfig::training.auxiliary, in its order.
+  const std::vector<Auxiliary>& auxiliary() const { return auxiliary_; }
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
@@ -114,7 +108,7 @@ class Model {
   ParamStore params_;
   Backbone backbone_;
   Head head_;
-  std::optional<Generator> generator_;
+  std::vector<Auxiliary> auxiliary_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]
   bool int8_ = false;                           // some products are computed in int8
   LazyRows words_;

@@ -5,7 +5,9 @@
 
 #include <vector>
 
-#include "tasks/build.h"
+#include "proto/task.pb.h"
+#include "tasks/answers.h"
+#include "tasks/record.h"
 #include "tasks/squad.h"
 
 namespace cloze {

@@ -51,11 +51,12 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
     int64_t length = 0;
     for (const Example& sequence : sequences) length += sequence.ids.size();
     if (spec_.examples() == 0 && count > 0 && step.tokens + length > most_tokens) break;
-    for (uint64_t i = 0; i < sequences.size(); ++i) {
-      const uint64_t number = next + (i << kPieceShift);
-      task_.PrepareExample(number, done, &sequences[i]);
-      RETURN_IF_ERROR(packer.Add(sequences[i], number));
-    }
+    const auto number = [&](uint64_t i) { return next + (i << kPieceShift); };
+    for (size_t i = 0; i < sequences.size(); ++i)
+      task_.PrepareExample(number(i), done, &sequences[i]);
+    for (size_t i = 0; i < sequences.size(); ++i)
+      RETURN_IF_ERROR(packer.Add(
+          sequences[i], number(i), JoinedTokens(absl::MakeConstSpan(sequences).subspan(i))));
     step.tokens += length;
   }
   RETURN_IF_ERROR(packer.Finish());

@@ -7,7 +7,7 @@
 
 #include "encoder/modules/pass.h"
 #include "proto/task.pb.h"
-#include "tasks/task.h"
+#include "tasks/objective.h"
 
 namespace cloze {
 
@@ -24,12 +24,12 @@ struct StepData {
 class Batcher {
  public:
   // The store and the task must outlive the batcher.
-  Batcher(const ExampleStore& store, const Task& task, const BatchSpec& spec, uint64_t seed)
+  Batcher(const ExampleStore& store, const Objective& task, const BatchSpec& spec, uint64_t seed)
       : store_(store), task_(task), spec_(spec), order_(seed, Purpose::kShuffle) {}
 
   // Returns the step that begins with example `next`; `done` is the share of the run that is done,
   // 0 to 1. Takes as many examples as the spec's tokens or examples allow at that time, at least
-  // one. Batches are padded.
+  // one. Batches are padded; the joined sequences of an example are in one of them.
   absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
   // Returns the mean number of optimizer steps per pass over the store, over the whole run.
@@ -52,7 +52,7 @@ class Batcher {
   int64_t MostTokens(double done) const;
 
   const ExampleStore& store_;
-  const Task& task_;
+  const Objective& task_;
   BatchSpec spec_;
   Philox order_;
 };

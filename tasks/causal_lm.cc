@@ -6,25 +6,27 @@
 namespace cloze {
 namespace {
 
-class CausalLm : public Task {
+class CausalLm : public LanguageModelTask {
  public:
   explicit CausalLm(const CausalLmSpec& spec)
-      : Task("causal_lm", HeadKind::kCausalLm, "generate"), spec_(spec) {}
+      : LanguageModelTask("causal_lm", HeadKind::kCausalLm, "generate"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  bool pretrains() const override { return true; }
-  std::vector<Metric> metrics() const override { return LanguageModelMetrics(); }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kCausalLm;
+  }
+  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
+    if (config.encoder != nullptr) return Task::CheckModel(loaded, config);
+    if (!config.causal)
+      return SpecError(loaded, name(),
+          "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 folder");
+    return CheckLength(loaded, "max_tokens", max_tokens(), config);
   }
   void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
     spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
   }
 
-  absl::Status CheckData(const DataSpec& data) const override {
-    return CheckFirst<DocumentPiece>(data, Labels::kIgnored);
-  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
@@ -41,16 +43,8 @@ class CausalLm : public Task {
       example->rows.push_back(static_cast<int32_t>(i - 1));
     example->labels.assign(example->ids.begin() + 1, example->ids.end());
   }
-  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
-    return TokenEntropy(train, *tokenizer());
-  }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override { return rows; }
-  int64_t SampleRow(int64_t tokens) const override { return tokens - 1; }
-
-  std::unique_ptr<Evaluation> NewEvaluation(
-      const Model& model, const DataStats& stats, const DecodeOptions&) const override {
-    return NewLanguageModelEvaluation(*this, model, stats);
-  }
+  Example Sample(std::vector<int32_t> ids) const override { return Prompt(std::move(ids)); }
 
   // Returns a prompt: what the tokenizer puts before a text, and the text.
   absl::StatusOr<std::vector<Example>> Encode(
@@ -60,27 +54,29 @@ class CausalLm : public Task {
       return Error(Exit::kData, "a prompt of words or a pair: expected a text or ids");
     if (ids ? record.ids.empty() : record.text.empty())
       return Error(Exit::kData, "an empty prompt: expected at least one token");
-    Example example;
-    example.ids = record.ids;
+    std::vector<int32_t> prompt = record.ids;
     if (!ids) {
       ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-      example.ids = tokenizer->Encode(record.text).ids;
+      prompt = tokenizer->Encode(record.text).ids;
       const std::vector<TemplateItem>& single = tokenizer->data().templates.single;
-      for (auto item = single.rbegin(); item->text < 0; ++item) example.ids.pop_back();
-      if (example.ids.empty())
+      for (auto item = single.rbegin(); item->text < 0; ++item) prompt.pop_back();
+      if (prompt.empty())
         return Error(Exit::kData, "a prompt without tokens: expected at least one token");
     }
-    const auto size = static_cast<int32_t>(example.ids.size());
-    if (size >= input.longest) {
-      return Error(Exit::kData, "a prompt of ", size, " tokens: expected at most ",
+    if (std::ssize(prompt) >= input.longest) {
+      return Error(Exit::kData, "a prompt of ", prompt.size(), " tokens: expected at most ",
           input.longest - 1, ", as the model has ", input.longest, " positions");
     }
-    example.second = size;
-    example.rows = {size - 1};
-    return std::vector<Example>{std::move(example)};
+    return std::vector<Example>{Prompt(std::move(prompt))};
   }
 
  private:
+  // The next token comes from the last row.
+  static Example Prompt(std::vector<int32_t> ids) {
+    const int64_t last = std::ssize(ids) - 1;
+    return WithRow(std::move(ids), last);
+  }
+
   CausalLmSpec spec_;
 };
 

@@ -52,8 +52,8 @@ absl::StatusOr<StoreContent> ContentOf(
   return content;
 }
 
-std::vector<std::string> CountedLabels(const Task& task, const ModelConfig& config) {
-  return task.counts_labels() ? config.labels : std::vector<std::string>();
+std::vector<std::string> CountedLabels(const ModelConfig& config) {
+  return config.problem_type == "regression" ? std::vector<std::string>() : config.labels;
 }
 
 OrderedJson SummaryOf(
@@ -68,6 +68,37 @@ OrderedJson SummaryOf(
   for (size_t i = 0; i < content.classes.size(); ++i)
     classes.get_ref<OrderedJson::object_t&>().emplace_back(labels[i], content.classes[i]);
   return part;
+}
+
+std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built) {
+  const DataStats& s = built.store.stats();
+  std::vector<std::string> lines = {absl::StrCat(name, ": ", Counted(s.examples, "example"), ", ",
+      Counted(s.tokens, "token"), built.reused ? " (cached)" : "")};
+  if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
+  if (s.truncated > 0 && s.cut_tokens == 0) {
+    lines.push_back(
+        absl::StrCat(name, ": read in several windows: ", Counted(s.truncated, "text")));
+  }
+  for (std::string& line : DescribeOddities(name, s)) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> DescribeOddities(absl::string_view name, const DataStats& s) {
+  std::vector<std::string> lines;
+  const auto say = [&](const auto&... parts) {
+    lines.push_back(absl::StrCat(name, ": ", parts...));
+  };
+  if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
+  if (s.truncated > 0 && s.cut_tokens > 0)
+    say("too long: ", Counted(s.truncated, s.words > 0 ? "word" : "text"), ", ",
+        Counted(s.cut_tokens, "token"), " cut off");
+  if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));
+  if (s.invalid_bytes > 0) say("not UTF-8, read as U+FFFD: ", Counted(s.invalid_bytes, "byte"));
+  if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens)
+    say(100 * s.unknown_tokens / s.text_tokens,
+        " % of the tokens are <unk>: expected at most 5 % (choose a vocabulary that fits the "
+        "text)");
+  return lines;
 }
 
 }  // namespace cloze

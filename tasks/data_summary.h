@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "tasks/task.h"
+#include "encoder/families/model_config.h"
+#include "tasks/data/cache.h"
 
 namespace cloze {
 
@@ -25,12 +26,17 @@ absl::StatusOr<StoreContent> ContentOf(
     const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop);
 
 // Returns the labels whose examples can be counted; empty for a regression or for spans.
-std::vector<std::string> CountedLabels(const Task& task, const ModelConfig& config);
+std::vector<std::string> CountedLabels(const ModelConfig& config);
 
 // Returns {"examples", "tokens", "empty", "truncated", ..., "lengths": {"shortest", "median",
 // "p95", "longest", "histogram": [{"from", "to", "count"}, ...]}, "classes": {label: count}}.
 OrderedJson SummaryOf(
     const DataStats& stats, const StoreContent& content, const std::vector<std::string>& labels);
+
+// Lines for the user about the content of a store.
+std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);
+// Returns those of its lines that say what is unusual about the texts.
+std::vector<std::string> DescribeOddities(absl::string_view name, const DataStats& stats);
 
 }  // namespace cloze
 

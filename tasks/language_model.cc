@@ -72,18 +72,19 @@ struct DocumentCutter {
 class LanguageModelEvaluation : public Evaluation {
  public:
   LanguageModelEvaluation(const Task& task, const Model& model, const DataStats& stats)
-      : task_(task), head_(model.head()) {
+      : task_(task), model_(model) {
     // A decoder predicts all tokens but the first one of each document.
     const bool causal = task.head() == HeadKind::kCausalLm;
     const int64_t documents = stats.documents - stats.empty_documents;
     metric_.AddText(causal ? stats.tokens - documents : stats.text_tokens, stats.bytes);
   }
-  Output Compute(const Pass& pass, ConstMat hidden) const override {
-    return {.sum = HeadLoss(task_, head_, pass, hidden, 0, {}),
-        .targets = static_cast<int64_t>(pass.batch.rows.size())};
+  absl::StatusOr<Output> Run(const Pass& pass, absl::Span<const Example>) const override {
+    const LossSum sum = task_.RunPass(model_, pass, 0);
+    return Output{.losses = {{sum.loss, sum.correct, std::ssize(pass.batch.rows)}}};
   }
   void Add(Output output, absl::Span<const Example>) override {
-    metric_.Add(output.sum.loss, output.sum.correct, output.targets);
+    const Output::Loss& loss = output.losses[0];
+    metric_.Add(loss.loss, loss.correct, loss.targets);
   }
   MetricResults Results() override {
     MetricResults results = metric_.Results();
@@ -93,7 +94,7 @@ class LanguageModelEvaluation : public Evaluation {
 
  private:
   const Task& task_;
-  const Head& head_;
+  const Model& model_;
   MaskedLmMetric metric_;
 };
 
@@ -120,22 +121,22 @@ absl::Status FillWithDocuments(const DataSpec& data, const DocumentRules& rules,
       read, encode, consume, Ticker(reader, options));
 }
 
-absl::StatusOr<double> TokenEntropy(const ExampleStore& train, const Tokenizer& tokenizer) {
-  std::vector<double> counts(tokenizer.vocab_size());
+absl::StatusOr<double> LanguageModelTask::ChanceLoss(const ExampleStore& train) const {
+  std::vector<double> counts(tokenizer()->vocab_size());
   RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
-    for (const int32_t id : example.ids) counts[id] += !tokenizer.is_special(id);
+    for (const int32_t id : example.ids) counts[id] += !tokenizer()->is_special(id);
   }));
   return Entropy(counts);
 }
 
-std::vector<Metric> LanguageModelMetrics() {
+std::vector<Metric> LanguageModelTask::metrics() const {
   return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
       {"accuracy", Better::kLarger}, {"bits_per_byte", Better::kSmaller}};
 }
 
-std::unique_ptr<Evaluation> NewLanguageModelEvaluation(
-    const Task& task, const Model& model, const DataStats& stats) {
-  return std::make_unique<LanguageModelEvaluation>(task, model, stats);
+std::unique_ptr<Evaluation> LanguageModelTask::NewEvaluation(
+    const Model& model, const DataStats& stats, const DecodeOptions&) const {
+  return std::make_unique<LanguageModelEvaluation>(*this, model, stats);
 }
 
 OrderedJson LikeliestTokens(const Tokenizer& tokenizer, ConstMat logits, int64_t row, int64_t top) {

@@ -1,12 +1,13 @@
-// What masked_lm and causal_lm share: sequences cut from documents, the loss of a model that knows
-// only frequencies, the evaluation, and the likeliest tokens.
+// What masked_lm and causal_lm share: sequences cut from documents, the evaluation, and the
+// likeliest tokens.
 #ifndef CLOZE_TASKS_LANGUAGE_MODEL_H_
 #define CLOZE_TASKS_LANGUAGE_MODEL_H_
 
 #include <memory>
 
-#include "tasks/build.h"
 #include "tasks/data/readers.h"
+#include "tasks/store_builder.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -22,15 +23,23 @@ absl::Status FillWithDocuments(const DataSpec& data, const DocumentRules& rules,
     const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
     DataStats* stats);
 
-// Returns the entropy, in nats, of the frequencies of tokens: Task::ChanceLoss.
-absl::StatusOr<double> TokenEntropy(const ExampleStore& train, const Tokenizer& tokenizer);
+// A task that learns the tokens of unlabelled text.
+class LanguageModelTask : public Task {
+ public:
+  bool pretrains() const override { return true; }
+  std::vector<Metric> metrics() const override;
+  absl::Status CheckData(const DataSpec& data) const override {
+    return CheckFirst<DocumentPiece>(data, Labels::kIgnored);
+  }
+  // The entropy of the frequencies of tokens.
+  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override;
+  // MaskedLmMetric of text with these statistics.
+  std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats& stats, const DecodeOptions& options) const override;
 
-// Returns an evaluation with MaskedLmMetric of text with these statistics.
-std::unique_ptr<Evaluation> NewLanguageModelEvaluation(
-    const Task& task, const Model& model, const DataStats& stats);
-
-// Returns the metrics of that evaluation.
-std::vector<Metric> LanguageModelMetrics();
+ protected:
+  using Task::Task;
+};
 
 // Returns the `top` likeliest tokens of a row of logits, as [{"token", "id", "score"}, ...].
 OrderedJson LikeliestTokens(const Tokenizer& tokenizer, ConstMat logits, int64_t row, int64_t top);

@@ -21,17 +21,21 @@ std::string WithOwnMask(std::string text, const std::string& own) {
   return text;
 }
 
-class MaskedLm : public Task {
+class MaskedLm : public LanguageModelTask {
  public:
   explicit MaskedLm(const MaskedLmSpec& spec, HeadKind head = HeadKind::kMaskedLm)
-      : Task("masked_lm", head, "fill-mask"), spec_(spec) {}
+      : LanguageModelTask("masked_lm", head, "fill-mask"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  bool pretrains() const override { return true; }
-  std::vector<Metric> metrics() const override { return LanguageModelMetrics(); }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kMaskedLm;
+  }
+  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
+    if (spec_.causal_share() > 0 && config.relative.any())
+      return SpecError(loaded, "masked_lm.causal_share",
+          "cannot be used with a model with relative positions: expected 0");
+    return Task::CheckModel(loaded, config);
   }
   void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
     spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
@@ -44,9 +48,6 @@ class MaskedLm : public Task {
     return absl::OkStatus();
   }
 
-  absl::Status CheckData(const DataSpec& data) const override {
-    return CheckFirst<DocumentPiece>(data, Labels::kIgnored);
-  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.sep = spec_.append_sep(), .mask = true}));
@@ -70,18 +71,11 @@ class MaskedLm : public Task {
   void PrepareExample(uint64_t number, double done, Example* example) const override {
     masker_->Apply(number, done, example);
   }
-  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
-    return TokenEntropy(train, *tokenizer());
-  }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override {
     if (spec_.causal_share() > 0) return rows;
     return ShareOfRows(rows, std::max(MaskShare(spec_, 0), MaskShare(spec_, 1)) + 1.0 / 32);
   }
 
-  std::unique_ptr<Evaluation> NewEvaluation(
-      const Model& model, const DataStats& stats, const DecodeOptions&) const override {
-    return NewLanguageModelEvaluation(*this, model, stats);
-  }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override {
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
@@ -121,7 +115,8 @@ class MaskedLm : public Task {
   std::optional<Masker> masker_;
 };
 
-// Trains a discriminator and its generator; the masked batches are the generator's.
+// Trains a discriminator and its generator, an auxiliary model; the masked batches are the
+// generator's.
 class ReplacedTokens : public MaskedLm {
  public:
   explicit ReplacedTokens(const MaskedLmSpec& spec) : MaskedLm(spec, HeadKind::kReplacedTokens) {}
@@ -130,24 +125,49 @@ class ReplacedTokens : public MaskedLm {
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kReplacedTokens;
     config->pooler = true;
-    config->training.generator = {
-        GeneratorOf(*config, own().generator_size(), own().share_embeddings())};
+    config->training.auxiliary = {
+        GeneratorOf(*config, settings().generator_size(), settings().share_embeddings())};
+  }
+  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
+    if (config.has(Role::kDiscriminatorOutput)) return MaskedLm::CheckModel(loaded, config);
+    return SpecError(loaded, "masked_lm.replaced_tokens",
+        absl::StrCat("the model is of the family ", config.family->model_type,
+            ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)"));
+  }
+  // The generator's pass over the masked batch, then the model's over the batch of samples. The
+  // loss of the samples is that of all tokens.
+  double Train(Model& model, const Batch& batch, const PassOptions& given) const override {
+    model.arena().Reset();
+    PassOptions options = given;
+    options.complete = nullptr;
+    Batch replaced;
+    const double loss =
+        ReplaceTokens(model, options.NewPass(model, batch), options.scale, &replaced).loss;
+    if (options.scale == 0) return loss;  // the step has no targets
+    return loss + RunPass(model, options.NewPass(model, replaced), options.token_scale).loss *
+                      options.token_scale / options.scale;
+  }
+  void Infer(Model& model, const Batch& batch, DType compute) const override {
+    model.arena().Reset();
+    Batch replaced;
+    ReplaceTokens(model, model.NewPass(batch, compute), 0, &replaced);
+    MaskedLm::Infer(model, replaced, compute);
   }
   LossSum Loss(const Head&, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
-    LossSum sum =
-        BinaryCrossEntropy(logits, pass.batch.values.data() + first, scale * own().weight(), arena);
-    sum.loss *= own().weight();
+    LossSum sum = BinaryCrossEntropy(
+        logits, pass.batch.values.data() + first, scale * settings().weight(), arena);
+    sum.loss *= settings().weight();
     return sum;
   }
   absl::StatusOr<double> ChanceLoss(const ExampleStore&) const override { return std::nan(""); }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
-    return NewReplacedTokensEvaluation(model, own().weight());
+    return NewReplacedTokensEvaluation(model, settings().weight());
   }
 
  private:
-  const ReplacedTokensSpec& own() const { return spec().replaced_tokens(); }
+  const ReplacedTokensSpec& settings() const { return spec().replaced_tokens(); }
 };
 
 }  // namespace

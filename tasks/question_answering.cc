@@ -4,8 +4,9 @@
 
 #include "core/ops/profile.h"
 #include "tasks/answer_spans.h"
-#include "tasks/build.h"
 #include "tasks/squad.h"
+#include "tasks/store_builder.h"
+#include "tasks/task.h"
 
 namespace cloze {
 namespace {
@@ -171,8 +172,7 @@ class QuestionAnswering : public Task {
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(json, std::move(kind), tokenizer, options, fill));
     if (const int64_t misplaced = CountMisplaced(questions); misplaced > 0) {
-      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
-          "warning: ", Counted(misplaced, "answer"),
+      built.AddNote("warning: ", Counted(misplaced, "answer"),
           " not in the context at answer_start, which counts code points: the wrong words are "
           "learned");
     }

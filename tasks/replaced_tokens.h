@@ -1,4 +1,4 @@
-// Replaced-token detection (Clark et al. 2020, "ELECTRA"): what the generator samples, and the
+// Replaced-token detection (Clark et al. 2020, "ELECTRA"): the generator, what it samples, and the
 // evaluation of both models.
 #ifndef CLOZE_TASKS_REPLACED_TOKENS_H_
 #define CLOZE_TASKS_REPLACED_TOKENS_H_
@@ -10,18 +10,17 @@
 
 namespace cloze {
 
-// Predicts the masked tokens of pass.batch, whose targets are the original ones, and writes to
-// *replaced the batch with samples in their place: all its tokens are targets, with value 1 where
-// the sample is another token, 0 elsewhere. Samples use only Philox(seed of the pass, example,
-// position). Returns the generator's loss; with scale != 0 adds its gradients times scale. No
-// gradient passes through the samples.
-LossSum ReplaceTokens(
-    const Model::Generator& generator, const Pass& pass, float scale, Batch* replaced);
+// Returns the generator for a discriminator: its layers and embeddings, and `size` times its hidden
+// and intermediate sizes, with heads of 64. If it shares the embeddings of a family that cannot
+// project them, it keeps these sizes and has `size` times the layers.
+ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
 
-// Returns the batch that the model reads in an evaluation: `batch` or, if it has a generator,
-// *replaced, after adding the generator's loss to *loss.
-const Batch& EvaluatedBatch(
-    Model& model, const Batch& batch, DType compute, Batch* replaced, LossSum* loss);
+// Predicts the masked tokens of pass.batch, whose targets are the original ones, with the generator
+// of `model`, and writes to *replaced the batch with samples in their place: all its tokens are
+// targets, with value 1 where the sample is another token, 0 elsewhere. Samples use only
+// Philox(seed of the pass, example, position). Returns the generator's loss; with scale != 0 adds
+// its gradients times scale. No gradient passes through the samples.
+LossSum ReplaceTokens(const Model& model, const Pass& pass, float scale, Batch* replaced);
 
 // Returns an evaluation with these metrics: loss, which is generator_loss (nats per masked token)
 // plus `weight` times replaced_loss (nats per token); accuracy, precision, recall and f1 of the

@@ -6,10 +6,11 @@
 #include "absl/strings/str_join.h"
 #include "core/base/decimal.h"
 #include "core/base/text.h"
-#include "tasks/build.h"
 #include "tasks/data/readers.h"
+#include "tasks/labelled_task.h"
 #include "tasks/labels.h"
 #include "tasks/probabilities.h"
+#include "tasks/store_builder.h"
 #include "tasks/text_metrics.h"
 
 namespace cloze {
@@ -49,15 +50,16 @@ Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
   return kind;
 }
 
-class SequenceClassification : public Task {
+class SequenceClassification : public LabelledTask {
  public:
   explicit SequenceClassification(const Spec& spec)
-      : Task("sequence_classification", HeadKind::kSequenceClassification, "predict"), spec_(spec) {
-  }
+      : LabelledTask("sequence_classification", HeadKind::kSequenceClassification, "predict",
+            LabelSettings::Of(spec)),
+        spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool reads_pairs() const override { return pairs_; }
-  int64_t SampleRow(int64_t) const override { return 0; }
+  Example Sample(std::vector<int32_t> ids) const override { return WithRow(std::move(ids), 0); }
 
   std::vector<Metric> metrics() const override {
     if (spec_.kind() == Spec::REGRESSION)
@@ -69,14 +71,6 @@ class SequenceClassification : public Task {
           {"loss", Better::kSmaller}};
     return {{"accuracy", Better::kLarger}, {"macro_f1", Better::kLarger}, {"mcc", Better::kLarger},
         {"auc", Better::kLarger}, {"ece", Better::kSmaller}, {"loss", Better::kSmaller}};
-  }
-  absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
-      const ModelConfig& folder, const std::atomic<bool>* stop) const override {
-    if (spec_.labels_size() > 0)
-      return std::vector<std::string>(spec_.labels().begin(), spec_.labels().end());
-    if (spec_.kind() == Spec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
-    ASSIGN_OR_RETURN(auto learned, LearnClassLabels(train, spec_, stop));
-    return KeepLabels(folder, head(), std::move(learned));
   }
   void Describe(const DataSpec& train, ModelConfig* config) const override {
     config->head = head();
@@ -118,7 +112,6 @@ class SequenceClassification : public Task {
     return CheckFirst<TextExample>(data, LabelsToRead());
   }
   absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override;
-  bool counts_labels() const override { return spec_.kind() != Spec::REGRESSION; }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
@@ -143,19 +136,14 @@ class SequenceClassification : public Task {
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
-    const auto add = [&](const auto&... note) {
-      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", note...);
-    };
     built.unseen_labels = found.Unseen();
     if (!built.unseen_labels.empty())
-      add("labels that the model does not have count as wrong: ", ListNames(built.unseen_labels));
-    if (const std::string repeats = found.Repeats(); !repeats.empty()) add("warning: ", repeats);
+      built.AddNote(
+          "labels that the model does not have count as wrong: ", ListNames(built.unseen_labels));
+    if (const std::string repeats = found.Repeats(); !repeats.empty())
+      built.AddNote("warning: ", repeats);
     return built;
   }
-  absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
-    return SetWeights(spec_, train, notes);
-  }
-
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
     const std::vector<float>& all = pass.batch.values;  // empty in dry runs, which read no values
@@ -165,10 +153,10 @@ class SequenceClassification : public Task {
       case Spec::MULTI_LABEL: return BinaryCrossEntropy(logits, values, scale, arena);
       case Spec::REGRESSION: return SquaredError(logits, values, scale, arena);
     }
-    return Task::Loss(head, pass, logits, first, scale, arena);
+    return LabelledTask::Loss(head, pass, logits, first, scale, arena);
   }
   double LossWeight(const Batch& batch) const override {
-    return spec_.kind() == Spec::SINGLE_LABEL ? Task::LossWeight(batch)
+    return spec_.kind() == Spec::SINGLE_LABEL ? LabelledTask::LossWeight(batch)
                                               : static_cast<double>(batch.values.size());
   }
   absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override;
@@ -195,6 +183,11 @@ class SequenceClassification : public Task {
   }
 
  private:
+  absl::StatusOr<std::vector<std::string>> LabelsInData(
+      const DataSpec& train, const std::atomic<bool>* stop) const override {
+    if (spec_.kind() == Spec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
+    return LearnClassLabels(train, spec_, stop);
+  }
   Labels LabelsToRead() const {
     return spec_.kind() == Spec::MULTI_LABEL  ? Labels::kSeveral
            : spec_.kind() == Spec::REGRESSION ? Labels::kNumber
@@ -315,7 +308,7 @@ void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields
 
 // MULTI_LABEL: the mean entropy of the labels. REGRESSION: the variance.
 absl::StatusOr<double> SequenceClassification::ChanceLoss(const ExampleStore& train) const {
-  if (spec_.kind() == Spec::SINGLE_LABEL) return ChanceLossOfLabels(train);
+  if (spec_.kind() == Spec::SINGLE_LABEL) return LabelledTask::ChanceLoss(train);
   const size_t n = labels().size();
   std::vector<double> sums(n);
   double squares = 0, texts = 0;

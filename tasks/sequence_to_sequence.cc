@@ -3,7 +3,9 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
-#include "tasks/build.h"
+#include "tasks/data/readers.h"
+#include "tasks/store_builder.h"
+#include "tasks/task.h"
 #include "tasks/translation_metrics.h"
 
 namespace cloze {
@@ -14,17 +16,30 @@ namespace {
 class TargetEvaluation : public Evaluation {
  public:
   // All must outlive this.
-  TargetEvaluation(const Task& task, const Model& model, const Tokenizer* tokenizer,
-      const std::vector<std::string>& references)
-      : task_(task), head_(model.head()), tokenizer_(tokenizer), references_(references) {}
+  TargetEvaluation(const Task& task, const Model& model, int64_t max_new_tokens,
+      const Tokenizer* tokenizer, const std::vector<std::string>& references)
+      : task_(task), model_(model), max_new_tokens_(max_new_tokens), tokenizer_(tokenizer),
+        references_(references) {}
 
-  Output Compute(const Pass& pass, ConstMat hidden) const override {
-    return {.sum = HeadLoss(task_, head_, pass, hidden, 0, {}),
-        .targets = static_cast<int64_t>(pass.batch.rows.size())};
+  // The tokens are, for each example, the number of tokens that the model generates for its source,
+  // then these tokens.
+  absl::StatusOr<Output> Run(const Pass& pass, absl::Span<const Example> examples) const override {
+    const LossSum sum = task_.RunPass(model_, pass, 0);
+    Output output = {.losses = {{sum.loss, sum.correct, std::ssize(pass.batch.rows)}}};
+    std::vector<std::vector<int32_t>> sources;
+    for (const Example& example : examples)
+      sources.emplace_back(example.ids.begin(), example.ids.begin() + example.second);
+    ASSIGN_OR_RETURN(const auto targets, generate(sources, max_new_tokens_));
+    for (const std::vector<int32_t>& target : targets) {
+      output.tokens.push_back(static_cast<int32_t>(target.size()) - 1);  // without the start token
+      output.tokens.insert(output.tokens.end(), target.begin() + 1, target.end());
+    }
+    return output;
   }
   void Add(Output output, absl::Span<const Example> examples) override {
-    tokens_.Add(output.sum.loss, output.sum.correct, output.targets);
-    auto left = absl::MakeConstSpan(output.generated);
+    const Output::Loss& loss = output.losses[0];
+    tokens_.Add(loss.loss, loss.correct, loss.targets);
+    auto left = absl::MakeConstSpan(output.tokens);
     for (const Example& example : examples) {
       CLOZE_CHECK(!left.empty() && left.size() > static_cast<size_t>(left[0]));
       const auto generated = left.subspan(1, left[0]);
@@ -54,7 +69,8 @@ class TargetEvaluation : public Evaluation {
 
  private:
   const Task& task_;
-  const Head& head_;
+  const Model& model_;
+  const int64_t max_new_tokens_;
   const Tokenizer* tokenizer_;
   const std::vector<std::string>& references_;
   MaskedLmMetric tokens_;
@@ -70,7 +86,6 @@ class SequenceToSequence : public Task {
       : Task("sequence_to_sequence", HeadKind::kSequenceToSequence, "generate"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens() + spec_.max_target_tokens(); }
-  int32_t max_new_tokens() const override { return spec_.max_target_tokens(); }
   std::vector<Metric> metrics() const override {
     return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
         {"accuracy", Better::kLarger}, {"bleu", Better::kLarger}, {"chrf", Better::kLarger},
@@ -81,6 +96,13 @@ class SequenceToSequence : public Task {
     config->head = head();
     config->task_fields["max_tokens"] = spec_.max_tokens();
     config->task_fields["max_target_tokens"] = spec_.max_target_tokens();
+  }
+  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
+    if (config.encoder == nullptr)
+      return SpecError(
+          loaded, name(), "the model is a decoder: expected an encoder or an encoder-decoder");
+    RETURN_IF_ERROR(CheckLength(loaded, "max_target_tokens", spec_.max_target_tokens(), config));
+    return CheckLength(loaded, "max_tokens", spec_.max_tokens(), *config.encoder);
   }
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
     int32_t source = config.encoder->max_tokens(), target = config.max_tokens();
@@ -131,11 +153,31 @@ class SequenceToSequence : public Task {
     return Entropy(counts);
   }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override { return rows; }
-  int64_t SampleRow(int64_t tokens) const override { return tokens - 1; }
+  // Half of the rows are of targets.
+  Batch DryBatch(int64_t rows, int64_t longest, int64_t targets) const override {
+    Batch batch;
+    const std::vector<int32_t> ids(longest);
+    for (int64_t left = rows, size = 0; left > 0; left -= size) {
+      size = std::min(longest, left);
+      batch.Add(absl::MakeConstSpan(ids).first(size), size / 2, 0);
+    }
+    batch.Pad();
+    for (int32_t r = 0; r < rows && std::ssize(batch.rows) < targets; ++r)
+      if (batch.types[r] == 1) batch.rows.push_back(r);
+    batch.targets.resize(batch.rows.size());
+    return batch;
+  }
+  Example Sample(std::vector<int32_t> ids) const override {
+    const auto size = static_cast<int32_t>(ids.size());
+    Example pair = WithRow(std::move(ids), size - 1);
+    pair.second = size / 2;
+    return pair;
+  }
 
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
-    return std::make_unique<TargetEvaluation>(*this, model, tokenizer(), references_);
+    return std::make_unique<TargetEvaluation>(
+        *this, model, spec_.max_target_tokens(), tokenizer(), references_);
   }
 
   absl::StatusOr<std::vector<Example>> Encode(

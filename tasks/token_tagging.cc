@@ -5,9 +5,10 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
-#include "tasks/build.h"
 #include "tasks/data/readers.h"
+#include "tasks/labelled_task.h"
 #include "tasks/labels.h"
+#include "tasks/store_builder.h"
 #include "tasks/tags.h"
 
 namespace cloze {
@@ -205,10 +206,11 @@ class TagAnswers {
   std::optional<SpanTags> spans_;
 };
 
-class TokenTagging : public Task {
+class TokenTagging : public LabelledTask {
  public:
   explicit TokenTagging(const TokenTaggingSpec& spec)
-      : Task("token_tagging", HeadKind::kTokenTagging, "tag"), spec_(spec) {}
+      : LabelledTask("token_tagging", HeadKind::kTokenTagging, "tag", LabelSettings::Of(spec)),
+        spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   std::vector<Metric> metrics() const override {
@@ -218,13 +220,6 @@ class TokenTagging : public Task {
         {"macro_f1", Better::kLarger}, {"mcc", Better::kLarger}, {"loss", Better::kSmaller}};
   }
 
-  absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
-      const ModelConfig& folder, const std::atomic<bool>* stop) const override {
-    if (spec_.labels_size() > 0)
-      return std::vector<std::string>(spec_.labels().begin(), spec_.labels().end());
-    ASSIGN_OR_RETURN(auto learned, LearnTags(train, stop));
-    return KeepLabels(folder, head(), std::move(learned));
-  }
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = head();
     config->crf = spec_.crf();
@@ -269,7 +264,6 @@ class TokenTagging : public Task {
       return true;
     };
   }
-  bool counts_labels() const override { return true; }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));
@@ -301,33 +295,35 @@ class TokenTagging : public Task {
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
-    const auto add = [&](const auto&... note) {
-      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", note...);
-    };
-    if (tags.iob1) add("the tags are IOB1 (spans begin with I); they are read as IOB2");
+    if (tags.iob1) built.AddNote("the tags are IOB1 (spans begin with I); they are read as IOB2");
     if (evaluates) built.unseen_labels = unseen_;
     if (evaluates && !unseen_.empty())
-      add("tags that the model does not have count as wrong: ", ListNames(unseen_));
+      built.AddNote("tags that the model does not have count as wrong: ", ListNames(unseen_));
     return built;
-  }
-  absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
-    return SetWeights(spec_, train, notes);
   }
 
   // Sets the pieces that decide.
   void PrepareExample(uint64_t, double, Example* example) const override {
-    example->averages = averages();
+    example->averages = spec_.pieces() == TokenTaggingSpec::MEAN;
     if (spec_.pieces() != TokenTaggingSpec::LAST) return;
     for (size_t i = 0; i < example->rows.size(); ++i) example->rows[i] += example->further[i];
   }
-  bool averages() const override { return spec_.pieces() == TokenTaggingSpec::MEAN; }
+  // With MEAN, the rows are divided evenly among the targets.
+  Batch DryBatch(int64_t rows, int64_t longest, int64_t targets) const override {
+    Batch batch = Task::DryBatch(rows, longest, targets);
+    if (spec_.pieces() != TokenTaggingSpec::MEAN) return batch;
+    for (int64_t i = 1; i <= targets; ++i)
+      batch.piece_ends.push_back(static_cast<int32_t>(i * rows / targets));
+    batch.pieces.resize(rows);
+    return batch;
+  }
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
     if (head.has_crf()) return head.CrfLoss(pass, logits, scale);
-    return Task::Loss(head, pass, logits, first, scale, arena);
+    return LabelledTask::Loss(head, pass, logits, first, scale, arena);
   }
   absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
-    return spec_.crf() ? Task::ChanceLoss(train) : ChanceLossOfLabels(train);
+    return spec_.crf() ? Task::ChanceLoss(train) : LabelledTask::ChanceLoss(train);
   }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape& data) const override {
     return ShareOfRows(rows, 1.25 * data.words);
@@ -339,7 +335,6 @@ class TokenTagging : public Task {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
-  bool has_discrete_answers() const override { return true; }
   Decoder NewDecoder(const Model& model, const DecodeOptions& options) const override {
     const bool viterbi = options.viterbi.value_or(spec_.viterbi());
     return [answers = TagAnswers(model, tokenizer(), viterbi)](const Record& record,
@@ -347,6 +342,11 @@ class TokenTagging : public Task {
   }
 
  private:
+  absl::StatusOr<std::vector<std::string>> LabelsInData(
+      const DataSpec& train, const std::atomic<bool>* stop) const override {
+    return LearnTags(train, stop);
+  }
+
   TokenTaggingSpec spec_;
   std::vector<std::string> unseen_;  // labels of the evaluation data that the model does not have
   bool iob1_ = false;                // its tags are IOB1, and read as IOB2

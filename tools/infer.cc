@@ -8,7 +8,7 @@
 #include "core/text/unicode/unicode.h"
 #include "encoder/folder/adapter.h"
 #include "proto/spec.h"
-#include "tasks/build.h"
+#include "tasks/compute_type.h"
 #include "tasks/run/run_folder.h"
 #include "tools/reading.h"
 

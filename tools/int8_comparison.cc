@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/types/span.h"
-#include "tasks/build.h"
 #include "tasks/inference/evaluate.h"
+#include "tasks/model_fit.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/input.h"

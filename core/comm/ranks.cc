@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 
@@ -40,6 +39,23 @@ void Ranks::Broadcast(std::string* value) {
   for (int r = 1; r < size() && first(); ++r) send.push_back({r, value->data(), length});
   if (!first()) receive.push_back({0, value->data(), length});
   Exchange(send, receive);
+}
+
+std::vector<std::string> Ranks::Gather(std::string bytes) {
+  std::vector<double> sizes(size());
+  sizes[rank()] = static_cast<double>(bytes.size());
+  Sum(absl::MakeSpan(sizes));
+  std::vector<std::string> all(size());
+  std::vector<Message> send, receive;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    all[r].resize(static_cast<size_t>(sizes[r]));
+    send.push_back({r, bytes.data(), static_cast<int64_t>(bytes.size())});
+    receive.push_back({r, all[r].data(), static_cast<int64_t>(all[r].size())});
+  }
+  Exchange(send, receive);
+  all[rank()] = std::move(bytes);
+  return all;
 }
 
 absl::Status Ranks::Agree(const absl::Status& status) {

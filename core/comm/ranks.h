@@ -44,6 +44,9 @@ class Ranks {
     return all;
   }
 
+  // Returns the bytes of each rank.
+  std::vector<std::string> Gather(std::string bytes);
+
   // Bytes that go to or come from a rank.
   struct Message {
     int rank;

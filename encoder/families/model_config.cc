@@ -44,14 +44,14 @@ ParamKey ModelConfig::Key(Role role, int layer) const {
     key.shared |= role == Role::kWordEmbeddings && family->standalone == nullptr;
     return key;
   }
-  if (*training.part != '\0') {
+  if (!training.name.empty()) {
     ModelConfig whole = *this;
-    whole.training.part = "";
+    whole.training.name.clear();
     ParamKey key = whole.Key(role, layer);
     if (shares(role)) {
       key.shared = true;
     } else if (!key.name.empty()) {
-      key.name = training.part + key.name;
+      key.name = absl::StrCat(training.name, ".", key.name);
     }
     return key;
   }

@@ -25,12 +25,12 @@ struct GenerationConfig {
 // Settings that only training uses; folders do not store them.
 struct TrainingConfig {
   float query_key_start = 0;  // see EncoderSpec
-  // At most one: the masked-LM model that replaces tokens; this model learns to find them. Its
-  // parameters are in the same store.
-  std::vector<ModelConfig> generator;
-  // Of a generator: prefix of the names of its parameters; true if it uses its model's embeddings.
-  const char* part = "";
-  bool shares_embeddings = false;
+  // Models that a task trains together with this one; their parameters are in the same store.
+  std::vector<ModelConfig> auxiliary;
+  // Of an auxiliary model: its name, which begins the names of its parameters, with a dot, and is
+  // part of the names of its files.
+  std::string name;
+  bool shares_embeddings = false;  // an auxiliary model uses the embeddings of the main one
 };
 
 // Quantization of a folder. int8: linear layers of the blocks have int8 weights.
@@ -76,7 +76,7 @@ struct ModelConfig : ModelShape, QuantizedLayers, EncoderDecoderConfig, TokenIdC
   // Returns the key of a module. `layer`: see ParamKey. The key of a shared block has the last
   // layer that uses it.
   ParamKey Key(Role role, int layer) const;
-  // True if this is a generator that uses the parameters of its model for this role.
+  // True if this is an auxiliary model that uses the parameters of the main one for this role.
   bool shares(Role role) const;
 };
 

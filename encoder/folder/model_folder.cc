@@ -43,21 +43,28 @@ bool IsOutput(const Param& param) {
   return param.role == Role::kDecoder && param.part == Part::kWeight;
 }
 
-// True if the files of `config`, which may be that of a generator, hold the parameter.
+// Prefix of the names of the parameters of an auxiliary model, otherwise "".
+std::string PrefixOf(const ModelConfig& config) {
+  const std::string& name = config.training.name;
+  return name.empty() ? name : name + ".";
+}
+
+// True if the files of `config`, which may be that of an auxiliary model, hold the parameter.
 bool Stores(const ModelConfig& config, const Param& param) {
   const bool fixed = config.positions == Positions::kSinesFirst;
   if (param.adapter >= 0 || (fixed && param.role == Role::kPositionEmbeddings) ||
       (IsOutput(param) && !config.untied))
     return false;
-  const bool own = absl::StartsWith(param.name, config.training.part);
-  const bool of_generator = absl::c_any_of(config.training.generator,
-      [&](const ModelConfig& g) { return absl::StartsWith(param.name, g.training.part); });
-  return (own && !of_generator) || config.shares(param.role);
+  const auto has = [&](const ModelConfig& model) {
+    return absl::StartsWith(param.name, PrefixOf(model));
+  };
+  return (has(config) && absl::c_none_of(config.training.auxiliary, has)) ||
+         config.shares(param.role);
 }
 
 // Name of a parameter in the files.
 std::string StoredName(const ModelConfig& config, const Param& param) {
-  return std::string(absl::StripPrefix(param.name, config.training.part));
+  return std::string(absl::StripPrefix(param.name, PrefixOf(config)));
 }
 
 // Returns the parameters that folders may hold more than once, the tied ones of the head and the
@@ -216,23 +223,27 @@ bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
   return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
 }
 
+std::string WeightsFile(absl::string_view auxiliary) {
+  return absl::StrCat("model", auxiliary.empty() ? "" : ".", auxiliary, ".safetensors");
+}
+
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except, DeferredWeights* deferred) {
   *report = {};
-  const bool generator = *config.training.part != '\0';
+  const bool auxiliary = !config.training.name.empty();
   const auto skipped = [&](const Param& param) {
-    return !Stores(config, param) || (generator && config.shares(param.role)) ||
+    return !Stores(config, param) || (auxiliary && config.shares(param.role)) ||
            absl::c_linear_search(except, param.name);
   };
-  const std::string path = JoinPath(folder, kGeneratorWeights);
-  if (generator && !PathExists(path)) {
+  const std::string path = JoinPath(folder, WeightsFile(config.training.name));
+  if (auxiliary && !PathExists(path)) {
     for (ParamId id = 0; id < store->size(); ++id) {
       if (!skipped(store->param(id))) report->missing.push_back(store->param(id).name);
     }
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(SafetensorsReader files,
-      generator ? SafetensorsReader::Open(path) : SafetensorsReader::OpenFolder(folder));
+      auxiliary ? SafetensorsReader::Open(path) : SafetensorsReader::OpenFolder(folder));
   std::vector<std::string> wrong;
   Tensors tensors = ByOurNames(files, *config.family, &wrong);
   const std::map<std::string, ParamId> copies = CopiesOf(config, *store);
@@ -306,13 +317,13 @@ absl::Status SaveWeights(
       tensors.push_back(
           {name, param.shape(), FileType::kF32, store.values().data() + param.offset});
   }
-  const bool generator = *config.training.part != '\0';
-  RETURN_IF_ERROR(ReplaceSafetensors(
-      JoinPath(folder, generator ? kGeneratorWeights : "model.safetensors"), tensors));
-  for (const ModelConfig& own : config.training.generator)
-    RETURN_IF_ERROR(SaveWeights(folder, own, store));
+  const std::string& model = config.training.name;
+  RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, WeightsFile(model)), tensors));
+  for (const ModelConfig& auxiliary : config.training.auxiliary)
+    RETURN_IF_ERROR(SaveWeights(folder, auxiliary, store));
   return WriteFileAtomically(
-      JoinPath(folder, generator ? kGeneratorConfig : "config.json"), FormatConfig(stored));
+      JoinPath(folder, absl::StrCat(model, model.empty() ? "" : "_", "config.json")),
+      FormatConfig(stored));
 }
 
 }  // namespace cloze

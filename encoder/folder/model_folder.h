@@ -49,20 +49,18 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 // scales, I8 tensors, except for those of adapters and those in `except`. Names as in
 // CanonicalName; stored copies of tied weights must be equal to them. kMismatch lists all missing
 // tensors of the encoder and all tensors with another shape; kData if a value is not finite. After
-// an error the values are undefined. `config` may be that of a generator, whose parameters are all
-// missing if the folder has none. `deferred` may be null.
+// an error the values are undefined. `config` may be that of an auxiliary model, whose parameters
+// are all missing if the folder has none. `deferred` may be null.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except = {},
     DeferredWeights* deferred = nullptr);
 
-// The files of a generator beside those of its model, for transformers: ElectraForMaskedLM.
-// from_pretrained(FOLDER, config=ElectraConfig.from_json_file("FOLDER/generator_config.json"),
-// variant="generator").
-inline constexpr char kGeneratorWeights[] = "model.generator.safetensors",
-                      kGeneratorConfig[] = "generator_config.json";
+// Returns "model.safetensors" or, for an auxiliary model, "model.NAME.safetensors", whose
+// description is NAME_config.json. transformers: from_pretrained(FOLDER, variant=NAME, config=...).
+std::string WeightsFile(absl::string_view auxiliary = "");
 
 // Writes config.json and model.safetensors (f32, or with config.int8 int8 where IsStoredAsInt8;
-// without parameters of adapters) into `folder`, and the same of its generator;
+// without parameters of adapters) into `folder`, and the same of its auxiliary models;
 // creates the folder and replaces each file atomically. kInternal if a value is not finite.
 absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store);

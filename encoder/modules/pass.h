@@ -23,6 +23,8 @@ struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
   std::vector<uint64_t> row_examples;          // global example number of each row, for dropout
   std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
+  std::vector<int32_t> groups;  // first sequence of each example, which may have several joined
+                                // ones; may be empty
   std::vector<uint8_t> causal;  // [sequences] true if its tokens see no later ones; empty: none
   std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
   // If averages(), the hidden state of target i is the mean of the rows pieces[piece_ends[i - 1]]

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "core/base/hash.h"
 #include "core/base/status.h"
@@ -53,6 +54,11 @@ struct BuiltStore {
   // Labels of evaluation data that the model lacks; empty if they were found by an earlier run.
   std::vector<std::string> unseen_labels = {};
 
+  // Appends to the note.
+  template <typename... Text>
+  void AddNote(const Text&... text) {
+    absl::StrAppend(&note, note.empty() ? "" : "; ", text...);
+  }
   // The name of the store's folder, which ends with the hash of what it was made from.
   std::string name() const { return BaseName(store.folder()); }
 };

@@ -46,6 +46,8 @@ struct Example {
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
   bool causal = false;          // tokens see no later ones; not stored
   bool continues = false;       // another window of the previous example's sentence
+  // Belongs to the same example as the previous sequence and must get into its batch; not stored.
+  bool joined = false;
 };
 
 // Statistics of a store.

@@ -50,7 +50,7 @@ absl::StatusOr<OrderedJson> CheckData(
   KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
   ASSIGN_OR_RETURN(const RunInputs inputs,
       LoadRunInputs(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
-  const std::vector<std::string> labels = CountedLabels(*inputs.task, inputs.config);
+  const std::vector<std::string> labels = CountedLabels(inputs.config);
   const ExampleStore* validation = inputs.validation ? &inputs.validation->store : nullptr;
   ASSIGN_OR_RETURN(const Findings found, Compare(inputs.train->store, validation, stop));
   OrderedJson check = OrderedJson::object();

@@ -10,12 +10,11 @@
 #include "core/ops/matmul.h"
 #include "encoder/model.h"
 #include "tasks/batcher.h"
+#include "tasks/compute_type.h"
 #include "tasks/data/readers.h"
-#include "tasks/replaced_tokens.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/run_inputs.h"
 #include "tasks/training/schedule.h"
-#include "tasks/training/step.h"
 #include "tasks/update/optimizer.h"
 
 namespace cloze {
@@ -192,13 +191,12 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs
   Speed speed;
   double last = 0;  // seconds of a pass of this size
   for (int64_t tokens =
-           std::min(std::max(int64_t{inputs.task->max_tokens()}, kShortest), most_tokens);
+           std::min(std::max(inputs.task->max_example_tokens(), kShortest), most_tokens);
        ; tokens = std::min(tokens * kGrowth, most_tokens)) {
     ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, inputs, tokens));
     const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
     const auto pass = [&] {
-      PassOfMicroBatch(
-          model, *inputs.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
+      inputs.task->Train(model, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
     };
     pass();  // generates kernels and touches memory
     last = TimeOf(pass);
@@ -206,15 +204,7 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs
       speed.update_seconds = TimeOf([&] { optimizer.Step(1e-6, optimizer.GradNorm()); });
       speed.packing_seconds = std::max(TimeOf(pass) - last, 0.0);  // in the next pass
     }
-    const auto infer = [&] {
-      model.arena().Reset();
-      Batch replaced;
-      LossSum generator;
-      const DType type = EvaluationType();
-      const Pass pass =
-          model.NewPass(EvaluatedBatch(model, batch, type, &replaced, &generator), type);
-      HeadLoss(*inputs.task, model.head(), pass, model.backbone().Infer(pass), 0, {});
-    };
+    const auto infer = [&] { inputs.task->Infer(model, batch, EvaluationType()); };
     if (EvaluationType() != compute) infer();  // generates kernels
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);
@@ -257,7 +247,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
       micro.ok()
           ? *micro
           : std::max<int64_t>(spec.batch().has_micro_tokens() ? spec.batch().micro_tokens() : 0,
-                int64_t{inputs.task->max_tokens()});
+                inputs.task->max_example_tokens());
   plan.need = memory.Need(plan.micro_tokens);
   if (!plan.fits.ok()) return plan;
 
@@ -267,7 +257,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   per_epoch *= scale;
   const double step_tokens = plan.train.tokens / per_epoch;
   const auto most = std::clamp<int64_t>(
-      std::llround(step_tokens), int64_t{inputs.task->max_tokens()}, plan.micro_tokens);
+      std::llround(step_tokens), inputs.task->max_example_tokens(), plan.micro_tokens);
   ASSIGN_OR_RETURN(
       plan.speed, MeasureSpeed(spec, inputs, plan.compute, most, options.probe_seconds));
   PlanStep(spec, options, step_tokens, &plan);

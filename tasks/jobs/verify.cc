@@ -48,10 +48,11 @@ absl::Status Check(const std::string& base, Verdict* verdict) {
     verdict->step = manifest.step;
     RETURN_IF_ERROR(CheckFiles(folder, manifest, /*hashes=*/true));
   }
-  for (const char* name :
-      {"model.safetensors", "adapter_model.safetensors", kGeneratorWeights, kMomentsName}) {
-    const std::string path = JoinPath(folder, name);
-    if (PathExists(path)) RETURN_IF_ERROR(CheckNumbers(path, &verdict->numbers));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  for (const std::string& name : names) {
+    const bool weights = absl::StartsWith(name, "model.") && absl::EndsWith(name, ".safetensors");
+    if (weights || name == "adapter_model.safetensors" || name == kMomentsName)
+      RETURN_IF_ERROR(CheckNumbers(JoinPath(folder, name), &verdict->numbers));
   }
   if (checkpoint) {
     RETURN_IF_ERROR(CheckCheckpointName(folder, verdict->step));

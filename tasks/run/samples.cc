@@ -7,6 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/rows.h"
 #include "core/tensor/safetensors.h"
+#include "tasks/packer.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -55,10 +56,10 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   Batch batch;
   const int32_t* ids = samples.ids.data();
   for (const int32_t length : samples.lengths) {
-    batch.rows.push_back(static_cast<int32_t>(batch.tokens()) +
-                         (task == nullptr ? length / 2 : task->SampleRow(length)));
-    batch.Add({ids, static_cast<size_t>(length)},
-        model.config().encoder == nullptr ? length : length / 2, 0);
+    std::vector<int32_t> sequence(ids, ids + length);
+    AddExample(task == nullptr ? WithRow(std::move(sequence), length / 2)
+                               : task->Sample(std::move(sequence)),
+        /*number=*/0, &batch);
     ids += length;
   }
   batch.Pad();

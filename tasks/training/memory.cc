@@ -7,8 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/profile.h"
 #include "encoder/model.h"
-#include "tasks/replaced_tokens.h"
-#include "tasks/training/step.h"
+#include "tasks/compute_type.h"
 #include "tasks/update/gradient_sum.h"
 #include "tasks/update/optimizer.h"
 #include "tasks/update/outer_optimizer.h"
@@ -26,28 +25,6 @@ constexpr int64_t kVocabToken = 300;                // a token of the vocabulary
 constexpr int64_t kBatchToken = 64;                 // a token of a prefetched batch
 
 constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
-
-// Returns a batch of `rows` tokens in sequences of at most `longest`, with `targets` targets. If
-// the task `averages`, the rows are divided evenly among the targets.
-Batch BatchOf(
-    int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config, bool averages) {
-  Batch batch;
-  const std::vector<int32_t> ids(longest);
-  for (int64_t left = rows; left > 0; left -= std::min(longest, left))
-    batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)),
-        config.encoder == nullptr ? longest : std::min(longest, left) / 2, 0);
-  batch.Pad();
-  for (int32_t r = 0; config.encoder != nullptr && r < rows; ++r)
-    if (batch.types[r] == 1 && std::ssize(batch.rows) < targets) batch.rows.push_back(r);
-  if (config.encoder != nullptr) targets = std::ssize(batch.rows);
-  for (int64_t i = std::ssize(batch.rows); i < targets; ++i) {
-    batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
-    if (averages) batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
-  }
-  if (averages) batch.pieces.resize(rows);
-  batch.targets.resize(targets);
-  return batch;
-}
 
 std::string InParts(const TrainingNeed& need) {
   return absl::StrCat("weights ", Megabytes(need.weights), ", gradients and moments ",
@@ -78,30 +55,17 @@ MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType co
 
 int64_t MostTokens(const TaskSpec& spec, const Task& task) {
   const BatchSpec& batch = spec.batch();
-  const int64_t longest = task.max_tokens();
+  const int64_t longest = task.max_example_tokens();
   return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
 }
 
 int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
-  const int64_t tokens = MostTokens(), longest = task_->max_tokens();
+  const int64_t tokens = MostTokens(), longest = task_->max_example_tokens();
   if (tokens <= micro_tokens) return 1;
   // Each pass but the last holds more than micro_tokens - longest tokens, and two consecutive
   // passes hold more than micro_tokens.
   return 1 + std::min((tokens - 1) / std::max<int64_t>(micro_tokens - longest + 1, 1),
                  2 * tokens / micro_tokens);
-}
-
-void MemoryPlan::RunEvaluation(const Batch& batch) const {
-  model_->arena().Reset();
-  Batch replaced;
-  LossSum generator;
-  const DType compute = EvaluationType();
-  const Pass pass =
-      model_->NewPass(EvaluatedBatch(*model_, batch, compute, &replaced, &generator), compute);
-  const Mat hidden = model_->backbone().Infer(pass);
-  // Tasks over the vocabulary compute the loss of some rows at a time.
-  if (!TypeOf(task_->head()).tied) model_->head().Logits(pass, hidden);
-  HeadLoss(*task_, model_->head(), pass, hidden, 0, {});
 }
 
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
@@ -111,7 +75,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
   const auto batch = [&](int64_t n, bool training) {
     const int64_t targets = task_->TargetRows(n, training ? spec_.batch().examples() : 0, data_);
-    return BatchOf(n / times, longest, targets / times, model_->config(), task_->averages());
+    return task_->DryBatch(n / times, longest, targets / times);
   };
   TrainingNeed need;
   need.one_pass = MostTokens() <= micro_tokens && parameters_.trained == parameters_.all;
@@ -124,10 +88,11 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   pass.recompute = recompute;
   model_->backbone().Forward(pass);
   need.activations = model_->arena().used() * times;
-  PassOfMicroBatch(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
+  task_->Train(*model_, step, {.compute = compute_, .recompute = recompute});
   Matmul::Memory trains;
   if (EvaluationType() != compute_) trains = model_->matmul().TakeDryMemory();
-  if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
+  if (spec_.validation().files_size() > 0)
+    task_->Infer(*model_, batch(PaddedRows(micro_tokens), false), EvaluationType());
   need.arena = model_->arena().peak() * times;
   // ModelTrainer drops packed weights of one type before it needs those of the other.
   const Matmul::Memory evaluates = model_->matmul().TakeDryMemory();
@@ -149,7 +114,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
 }
 
 int64_t MemoryPlan::Largest(int64_t bytes) const {
-  const int64_t longest = task_->max_tokens();
+  const int64_t longest = task_->max_example_tokens();
   const int64_t most =
       std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
   const auto fits = [&](int64_t tokens) { return Need(tokens).total() <= bytes; };
@@ -179,7 +144,7 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
   const int64_t largest = plan.Largest(limit),
                 wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnlimited);
   if (!given && largest == wish) return largest;
-  const int64_t tokens = largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish;
+  const int64_t tokens = largest == 0 && !given ? MakeTask(spec)->max_example_tokens() : wish;
   const TrainingNeed need = plan.Need(tokens);
   const std::string has = LimitText(spec, limit);
   if (given || largest == 0) {

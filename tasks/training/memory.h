@@ -52,9 +52,6 @@ class MemoryPlan {
   const ParamCount& parameters() const { return parameters_; }
 
  private:
-  // Runs an evaluation dry.
-  void RunEvaluation(const Batch& batch) const;
-
   TaskSpec spec_;
   std::unique_ptr<Task> task_;
   DType compute_;

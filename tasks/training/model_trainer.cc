@@ -14,6 +14,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
+#include "tasks/compute_type.h"
 #include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
@@ -144,7 +145,7 @@ double ModelTrainer::ForwardBackward(const StepData& data) {
   RankWork work;
   const auto train = [&](int64_t i, const absl::FunctionRef<void(int)>* complete) {
     const double start = SteadySeconds();
-    losses[i] = PassOfMicroBatch(model_, *inputs_.task, data.micro[i],
+    losses[i] = inputs_.task->Train(model_, data.micro[i],
         {inputs_.compute, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
     work.tokens += static_cast<double>(data.micro[i].tokens());
     work.seconds += SteadySeconds() - start;
@@ -285,8 +286,9 @@ int64_t ModelTrainer::Bytes(bool moments) const {
   const int64_t trained = model_.params().grads().size();
   const int arrays = moments ? static_cast<int>(optimizer_->arrays().size()) : 0;
   const int64_t model = spec_.trainable().has_lora() ? trained : model_.params().values().size();
-  const int64_t of_generator = model_.generator() == nullptr ? 0 : model;  // at most
-  return sizeof(float) * (model + of_generator + arrays * trained) + (1 << 20);
+  // The files of an auxiliary model hold parameters that it shares again.
+  const int64_t files = 1 + std::ssize(model_.auxiliary());
+  return sizeof(float) * (files * model + arrays * trained) + (1 << 20);
 }
 
 absl::Status ModelTrainer::Resume(const std::string& checkpoint, const TrainerState& state) {

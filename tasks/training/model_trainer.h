@@ -18,7 +18,6 @@
 #include "tasks/metrics.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/run_inputs.h"
-#include "tasks/training/step.h"
 #include "tasks/update/gradient_sum.h"
 #include "tasks/update/optimizer.h"
 #include "tasks/update/outer_optimizer.h"

@@ -41,7 +41,7 @@ absl::Status WriteRunInfo(
   OrderedJson about = {{"program", program},
       {"machine", {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
                       {"matmul", MatmulLibrary()}, {"compute", NameOf(inputs.compute)}}}};
-  const std::vector<std::string> labels = CountedLabels(*inputs.task, inputs.config);
+  const std::vector<std::string> labels = CountedLabels(inputs.config);
   ASSIGN_OR_RETURN(about["data"]["train"], Describe(*inputs.train, labels));
   if (inputs.validation.has_value()) {
     ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*inputs.validation, labels));

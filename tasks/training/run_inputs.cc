@@ -13,7 +13,12 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/compute_type.h"
+#include "tasks/data/readers.h"
+#include "tasks/data_summary.h"
 #include "tasks/findings.h"
+#include "tasks/labelled_task.h"
+#include "tasks/model_fit.h"
 
 namespace cloze {
 namespace {
@@ -243,7 +248,9 @@ absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOpt
   if (!wrong.list.empty()) return wrong.list.front();
   ASSIGN_OR_RETURN(inputs.start, ReadStartVectors(loaded, config, *inputs.tokenizer));
   if (!inputs.start.ids.empty()) notes->push_back(inputs.start.Describe(config.vocab));
-  auto labels = task.LearnLabels(spec.train(), config, options.stop);
+  absl::StatusOr<std::vector<std::string>> labels = std::vector<std::string>();
+  if (task.labelled() != nullptr)
+    labels = task.labelled()->LearnLabels(spec.train(), config, options.stop);
   if (!labels.ok()) return AtData(loaded, "train", labels.status());
   config.labels = *std::move(labels);
   config.pooler = config.crf = false;
@@ -262,7 +269,8 @@ absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOpt
     for (std::string& line : DescribeStore(name, built)) notes->push_back(std::move(line));
   };
   ASSIGN_OR_RETURN(inputs.train, build(spec.train(), made.train));
-  RETURN_IF_ERROR(task.WeighLabels(inputs.train->store, notes));
+  if (task.labelled() != nullptr)
+    RETURN_IF_ERROR(task.labelled()->WeighLabels(inputs.train->store, notes));
   describe("train", *inputs.train);
   if (spec.validation().files_size() > 0) {
     ASSIGN_OR_RETURN(inputs.validation, build(spec.validation(), made.validation));

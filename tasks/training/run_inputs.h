@@ -9,8 +9,8 @@
 
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/spec.h"
-#include "tasks/build.h"
 #include "tasks/inference/scorer.h"
+#include "tasks/task.h"
 #include "tasks/training/start_vectors.h"
 
 namespace cloze {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "tasks/batcher.h"
+#include "tasks/packer.h"
 #include "tests/tasks/data/test_files.h"
 #include "tests/tasks/stores.h"
 

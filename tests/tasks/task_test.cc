@@ -114,7 +114,7 @@ TEST(Classifier, ErrorTextsAreCutBetweenCharacters) {
   example.ids.push_back(3);
   example.rows = {0};
   example.labels = {1};
-  evaluation->Add({.logits = {3, 0}}, {&example, 1});
+  evaluation->Add({.losses = {}, .logits = {3, 0}}, {&example, 1});
   const OrderedJson errors = OrderedJson::parse(evaluation->Results().ToJson())["errors"];
   ASSERT_EQ(errors.size(), 1);
   const std::string text = errors[0]["text"];

@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "encoder/families/families.h"
 #include "proto/spec.h"
+#include "tasks/compute_type.h"
 #include "tasks/training/run_inputs.h"
 #include "tools/bench/bench.h"
 

@@ -6,10 +6,8 @@
 #include <numeric>
 
 #include "encoder/model.h"
-#include "tasks/build.h"
 #include "tasks/training/memory.h"
 #include "tasks/update/optimizer.h"
-#include "tasks/training/step.h"
 #include "tools/bench/bench.h"
 
 namespace cloze::bench {
@@ -89,8 +87,8 @@ struct Training {
   }
 
   void Step(const Batch& batch) {
-    PassOfMicroBatch(
-        model, *task, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size()});
+    task->Train(
+        model, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size()});
     optimizer->Step(1e-4, optimizer->GradNorm());
   }
 

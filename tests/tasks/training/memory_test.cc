@@ -9,7 +9,6 @@
 #include "core/base/threads.h"
 #include "core/ops/orthogonalize.h"
 #include "encoder/families/families.h"
-#include "tasks/training/step.h"
 #include "tasks/update/optimizer.h"
 #include "tests/sanitized.h"
 
@@ -190,7 +189,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     }
     batch.Pad();
     for (int i = 0; i < 2; ++i) {
-      PassOfMicroBatch(model, *task, batch, {DType::kF32, 1, 1e-3f, recompute});
+      task->Train(model, batch, {DType::kF32, 1, 1e-3f, recompute});
       optimizer.Step(1e-4, optimizer.GradNorm());
     }
     const int64_t grown = StatusBytes("VmRSS:") - before;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_split.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/compute_type.h"
 #include "tasks/training/memory.h"
 #include "tests/durability/runs.h"
 

@@ -17,7 +17,7 @@ class ReplacedTokensTest : public TrainerTest {
     return loaded;
   }
   std::string Generator(const std::string& run) {
-    return Read(Path(run) + "/" + kGeneratorWeights);
+    return Read(Path(run) + "/" + WeightsFile("generator"));
   }
   double Value(const MetricResults& results, const std::string& name) {
     const auto value = results.Value(name);
@@ -70,7 +70,7 @@ TEST_F(ReplacedTokensTest, ModernEncodersLearn) {
     const auto config = LoadConfig(Path(run));
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->head, HeadKind::kReplacedTokens);
-    const auto json = ParseJson(Read(Path(run) + "/" + kGeneratorConfig), "config");
+    const auto json = ParseJson(Read(Path(run) + "/" + "generator_config.json"), "config");
     ASSERT_TRUE(json.ok()) << json.status();
     EXPECT_EQ((*json)["num_hidden_layers"], run == std::string("shared") ? 1 : 2);
     EXPECT_EQ((*json)["hidden_size"], run == std::string("shared") ? 32 : 16);
@@ -89,8 +89,8 @@ TEST_F(ReplacedTokensTest, WritesAGeneratorThatLoads) {
     EXPECT_EQ(model->head, HeadKind::kReplacedTokens);
     const std::string folder = Path(run + "-generator");
     std::filesystem::create_directories(folder);
-    for (const auto& [from, to] : {std::pair(kGeneratorWeights, "model.safetensors"),
-             {kGeneratorConfig, "config.json"}, {"tokenizer.json", "tokenizer.json"},
+    for (const auto& [from, to] : {std::pair(WeightsFile("generator"), "model.safetensors"),
+             {"generator_config.json", "config.json"}, {"tokenizer.json", "tokenizer.json"},
              {"tokenizer_config.json", "tokenizer_config.json"}}) {
       std::filesystem::copy_file(Path(run) + "/" + from, folder + "/" + to);
     }

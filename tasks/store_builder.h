@@ -1,47 +1,17 @@
-// What a run or an evaluation needs besides its model: stores of examples and the type of
-// activations.
-#ifndef CLOZE_TASKS_BUILD_H_
-#define CLOZE_TASKS_BUILD_H_
+// For tasks: builds stores of examples from the data of a spec.
+#ifndef CLOZE_TASKS_STORE_BUILDER_H_
+#define CLOZE_TASKS_STORE_BUILDER_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "proto/spec.h"
+#include "tasks/data/cache.h"
 #include "tasks/data/readers.h"
-#include "tasks/task.h"
+#include "tasks/record.h"
 
 namespace cloze {
-
-// Builds the store of `data`, the spec's train or validation, for the model of `config`. Errors
-// name the place in the spec; kMismatch or kSpec if tokens or lengths do not fit the model.
-absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
-    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
-
-// Lines for the user about the content of a store.
-std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);
-// Returns those of its lines that say what is unusual about the texts.
-std::vector<std::string> DescribeOddities(absl::string_view name, const DataStats& stats);
-
-// The field of the spec that says where the tokenizer is.
-std::string TokenizerField(const TaskSpec& spec);
-
-// Adds the place of `field` to an error about the spec (where files are, how they are read); errors
-// about the content of a file have a place already.
-absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
-
-// Returns an error unless the task fits the kind of model, the vocabulary its embedding table, and
-// the longest sequence its positions.
-absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
-    const Tokenizer& tokenizer);
-
-enum class Use { kTraining, kInference };
-// Returns the type of activations for `compute`. AUTO is bf16 for training where that is faster;
-// for inference it is f32, whose results agree with other programs to the fifth digit.
-DType ComputeOf(RuntimeSpec::Compute compute, Use use);
-
-// -- For tasks.
 
 // Calls f(one) for each file: the spec of this file alone, without `share` and `leave_out`. Skips
 // streams.
@@ -97,4 +67,4 @@ absl::Status FillWithTexts(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_BUILD_H_
+#endif  // CLOZE_TASKS_STORE_BUILDER_H_
