@@ -113,6 +113,30 @@ TEST(RanksTest, OperandsTravelAsBf16ButOwnersKeepThemExact) {
   });
 }
 
+TEST(RanksTest, GatherAndBroadcastKeepEveryBit) {
+  struct Value {
+    double x;
+    int64_t n;
+    bool odd;
+  };
+  ForRanks([](Ranks& ranks) {
+    const int64_t rank = ranks.rank();
+    const std::vector<Value> all = ranks.Gather(Value{0.1 * rank, INT64_MIN + rank, rank % 2 == 1});
+    ASSERT_EQ(all.size(), kRanks);
+    for (int r = 0; r < kRanks; ++r) {
+      EXPECT_EQ(all[r].x, 0.1 * r);
+      EXPECT_EQ(all[r].n, INT64_MIN + r);
+      EXPECT_EQ(all[r].odd, r % 2 == 1);
+    }
+    int64_t number = -7 - rank;
+    std::string text = rank == 0 ? "of rank 0" : "another";
+    ranks.Broadcast(&number);
+    ranks.Broadcast(&text);
+    EXPECT_EQ(number, -7);
+    EXPECT_EQ(text, "of rank 0");
+  });
+}
+
 TEST(RanksTest, TheOuterStepMovesToTheMean) {
   DistributedSpec spec;
   spec.set_outer_rate(0.5f);
