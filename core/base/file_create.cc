@@ -9,7 +9,6 @@
 #include <cerrno>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 
@@ -55,20 +54,16 @@ absl::Status Sync(const Fd& fd, const std::string& directory) {
                                 : Errno(Exit::kIo, "cannot fsync the directory", directory);
 }
 
-// Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 hexadecimal digits>", as
-// earlier versions named checkpoints, into *name and the number of the process; 0 for other names.
+// Splits "NAME.tmp-<pid>" or "NAME.tmp-<pid>.data" into *name and the number of the process; 0 for
+// other names.
 pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   const size_t mark = entry.rfind(kMark);
   if (mark == absl::string_view::npos) return 0;
   *name = entry.substr(0, mark);
   absl::string_view owner = entry.substr(mark + kMark.size());
   absl::ConsumeSuffix(&owner, ".data");
-  const std::vector<absl::string_view> parts = absl::StrSplit(owner, absl::MaxSplits('-', 1));
-  const bool known =
-      parts.size() == 1 ||
-      (parts[1].size() == 8 && parts[1].find_first_not_of("0123456789abcdef") == owner.npos);
   pid_t pid = 0;
-  return known && absl::SimpleAtoi(parts[0], &pid) ? std::max(pid, 0) : 0;
+  return absl::SimpleAtoi(owner, &pid) ? std::max(pid, 0) : 0;
 }
 
 // Removes temporary files and folders of dead processes and, if `own`, those of this process.

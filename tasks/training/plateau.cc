@@ -9,9 +9,8 @@
 namespace cloze {
 
 double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
-  constexpr double kLeastSteps = 20;  // that the mean loss is of
-  const double steps = static_cast<double>(total_steps),
-               least = steps > 0 ? kLeastSteps / steps : 0;
+  constexpr double kMinSteps = 20;  // that the mean loss is of
+  const double steps = static_cast<double>(total_steps), least = steps > 0 ? kMinSteps / steps : 0;
   const double warmup =
       schedule.warmup_steps() > 0 ? schedule.warmup_steps() / steps : schedule.warmup_share();
   if (least > 1) return 2;  // never
