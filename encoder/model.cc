@@ -19,14 +19,14 @@ bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableS
     case TrainableSpec::kHeadOnly: return head || TrainsAll(spec);
     case TrainableSpec::kLastLayers: return param.layer >= config.layers - spec.last_layers();
     case TrainableSpec::kLora:
-      return head || param.lora() || (param.layer < 0 && spec.lora().embeddings());
+      return head || IsLora(param) || (param.layer < 0 && spec.lora().embeddings());
   }
   CLOZE_CHECK(false);
 }
 
 ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
   const Role role = Role::kPositionEmbeddings;
-  return store.FindWeight(role, config.Key(role, -1).layer);
+  return FindWeight(store, role, config.Key(role, -1).layer);
 }
 
 void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
@@ -128,7 +128,7 @@ ParamCount CountParams(const ParamStore& store) {
     const Param& param = store.param(id);
     count.all += param.size();
     if (param.trainable) count.trained += param.size();
-    if (param.trainable && param.operand) count.operands += param.size();
+    if (param.trainable && param.matmul_only) count.operands += param.size();
   }
   return count;
 }
@@ -214,7 +214,7 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
       folder, config_, &params_, &report, except, use == ReadFor::kAll ? nullptr : &deferred));
   words_ = std::move(deferred.words);
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
+    if (IsLora(params_.param(id))) params_.Initialize(id, seed, config_.initializer_range);
   }
   for (const ModelConfig& auxiliary : config_.training.auxiliary) {
     LoadReport further;

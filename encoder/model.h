@@ -24,7 +24,7 @@ LossSum TrainingPass(const Backbone& backbone, const Head& head, const Pass& pas
 // Parameter counts of a model.
 struct ParamCount {
   int64_t all = 0, trained = 0;
-  int64_t operands = 0;  // trained ones that only matrix products read: Param::operand
+  int64_t operands = 0;  // trained ones that only matrix products read: Param::matmul_only
 };
 ParamCount CountParams(const ParamStore& store);
 

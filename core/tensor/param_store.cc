@@ -12,11 +12,11 @@ namespace {
 
 constexpr int64_t kCacheLine = 16;  // floats
 
-// Returns the place of `param` and moves *used behind it.
-int64_t Place(const Param& param, int64_t* used) {
-  const int64_t place = param.adjacent ? *used : RoundUp(*used, kCacheLine);
-  *used = place + param.size();
-  return place;
+// Returns the offset of `param` and advances *used past it.
+int64_t OffsetOf(const Param& param, int64_t* used) {
+  const int64_t offset = param.adjacent ? *used : RoundUp(*used, kCacheLine);
+  *used = offset + param.size();
+  return offset;
 }
 
 uint64_t HashName(const std::string& name) {
@@ -49,15 +49,6 @@ float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
 
 }  // namespace
 
-ParamKey ParamKey::Of(Part part) const {
-  static constexpr const char* kSuffixes[] = {
-      ".weight", ".bias", ".lora_A.weight", ".lora_B.weight"};
-  ParamKey key = *this;
-  key.part = part;
-  key.name += kSuffixes[static_cast<int>(part)];
-  return key;
-}
-
 ParamId ParamStore::AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent, Init init) {
   for (ParamId id = size() - 1; key.shared; --id) {
     CLOZE_CHECK(id >= 0);
@@ -79,16 +70,15 @@ void ParamStore::LayOut(bool training) {
   values_size_ = grads_size_ = 0;
   for (Param& param : params_) {
     param.trainable &= training;
-    param.offset = Place(param, &values_size_);
-    if (param.trainable) param.grad_offset = Place(param, &grads_size_);
+    param.offset = OffsetOf(param, &values_size_);
+    if (param.trainable) param.grad_offset = OffsetOf(param, &grads_size_);
   }
 }
 
 void ParamStore::Allocate(bool training) {
   LayOut(training);
-  // Inference reads few rows of the word embeddings, which come first.
-  const ParamId words = FindWeight(Role::kWordEmbeddings, -1);
-  const int64_t sparse = training || words != 0 ? 0 : params_[words].size() * sizeof(float);
+  const bool sparse_start = !training && !params_.empty() && params_[0].sparse;
+  const int64_t sparse = sparse_start ? params_[0].size() * sizeof(float) : 0;
   values_ = LargeMemory(values_size_ * sizeof(float), sparse);
   grads_ = LargeMemory(grads_size_ * sizeof(float));
   Changed();
@@ -124,10 +114,10 @@ ParamId ParamStore::Find(const std::string& name, int adapter) const {
   return found;
 }
 
-ParamId ParamStore::FindWeight(Role role, int layer) const {
+ParamId ParamStore::Find(Role role, Part part, int layer) const {
   for (ParamId id = 0; id < size(); ++id) {
     const Param& p = params_[id];
-    if (p.role == role && p.layer == layer && p.part == Part::kWeight && p.adapter < 0) return id;
+    if (p.role == role && p.part == part && p.layer == layer && p.adapter < 0) return id;
   }
   return -1;
 }

@@ -20,65 +20,21 @@ using ParamId = int;
 // sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
-// The module of a model that a parameter belongs to.
-enum class Role : uint8_t {
-  kNone,
-  kWordEmbeddings,
-  kPositionEmbeddings,
-  kTokenTypeEmbeddings,
-  kEmbeddingsNorm,
-  kEmbeddingsProjection,  // from the size of the embeddings to hidden
-  kRelativePositions,     // table by distance, of all blocks
-  kRelativeNorm,
-  kPositionQuery,  // of the vectors of distances, unless they share the block's query and key
-  kPositionKey,
-  kConvolution,  // after block 0
-  kConvolutionNorm,
-  kQuery,
-  kKey,
-  kValue,
-  kQueryKeyValue,  // the three in one matrix
-  kAttentionOutput,
-  kAttentionNorm,    // after the residual sum of attention; in a pre-norm model before attention
-  kGate,             // of a gated MLP, whose first layer has the activation function
-  kIntermediate,     // first layer of the MLP; in a gated MLP it may hold the gate as well
-  kOutput,           // second layer of the MLP
-  kFeedForwardNorm,  // after the residual sum of the MLP; in a pre-norm model before the MLP
-  kFinalNorm,        // of a pre-norm model, after the last block
-  kCrossQuery,       // of a decoder's attention to its encoder
-  kCrossKey,
-  kCrossValue,
-  kCrossOutput,
-  kCrossNorm,
-  kTransform,  // of a masked-LM head: the dense layer and the norm before the decoder
-  kTransformNorm,
-  kDecoder,        // of a masked-LM head: weight and bias are tied, the folder may hold copies
-  kDecoderBias,    // owns the bias
-  kPooler,         // dense layer before the output layer of a head
-  kPooledOutput,   // output layer after the pooler
-  kHeadOutput,     // output layer of a head without a pooler
-  kDiscriminator,  // of a head that finds replaced tokens: the dense layer
-  kDiscriminatorOutput,  // and the output layer
-  kCrf
-};
+// What a parameter is in its model: its module, and which of the module's parameters it is. The
+// store keeps the numbers; encoder/modules/roles.h names them.
+enum class Role : uint8_t;
+enum class Part : uint8_t;
 
-// The kind of a parameter within its module.
-enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
-
-// Identifies a parameter, or a module, whose parameters get their names from Of().
+// Identifies a parameter, or a module, whose parameters get their keys from KeyOf().
 struct ParamKey {
   std::string name = {};  // as in the model folder
-  Role role = Role::kNone;
+  Role role = {};
   // -1: embeddings, 0 ... layers - 1: blocks, layers: head. Below -1: of a decoder's encoder, whose
   // last block is -2.
   int layer = 0;
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
-  Part part = Part::kWeight;
+  Part part = {};
   bool shared = false;  // uses the parameters of an earlier module with the same key
-
-  // Returns the key of a module's weight, bias or LoRA matrix.
-  ParamKey Of(Part part) const;
-  bool lora() const { return part == Part::kLoraA || part == Part::kLoraB; }
 };
 
 // One parameter: a named span of the flat buffers. Names are those of the model folder; they are
@@ -89,19 +45,20 @@ struct Param : ParamKey {
   bool decay = false;          // weight decay applies
   bool adjacent = false;       // no gap before it
   bool trainable = true;       // has a gradient and optimizer state
-  bool operand = false;        // passes read it only in matrix products, in the compute type
+  bool matmul_only = false;    // only matrix products read it, so ranks may exchange it rounded
   bool int8 = false;           // passes compute its products in int8, see Weight
+  bool sparse = false;         // inference reads few of its rows
   float rate = 1;              // multiplies the learning rate of the run
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
-  int64_t innermost = 1;     // in files the matrix is [rows, cols / innermost, innermost]
+  int64_t kernel_width = 1;  // in files the matrix is [rows, cols / kernel_width, kernel_width]
   bool transposed = false;   // in files the matrix is [cols, rows]
   int64_t size() const { return rows * cols; }
   std::vector<int64_t> shape() const {
     if (vector) return {cols};
     if (transposed) return {cols, rows};
-    if (innermost > 1) return {rows, cols / innermost, innermost};
+    if (kernel_width > 1) return {rows, cols / kernel_width, kernel_width};
     return {rows, cols};
   }
 };
@@ -115,10 +72,11 @@ class ParamStore {
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
-  void SetInnermost(ParamId id, int64_t size) { params_[id].innermost = size; }
+  void SetKernelWidth(ParamId id, int64_t size) { params_[id].kernel_width = size; }
   void SetTransposed(ParamId id) { params_[id].transposed = true; }
-  void SetOperand(ParamId id) { params_[id].operand = true; }
+  void SetMatmulOnly(ParamId id) { params_[id].matmul_only = true; }
   void SetInt8(ParamId id, bool int8) { params_[id].int8 = int8; }
+  void SetSparse(ParamId id) { params_[id].sparse = true; }
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
@@ -139,8 +97,8 @@ class ParamStore {
   const Param& param(ParamId id) const { return params_[id]; }
   // Returns the parameter `name` of an adapter, else that of the model itself, else -1.
   ParamId Find(const std::string& name, int adapter = -1) const;
-  // Returns the weight of the model's module with this role and layer, or -1.
-  ParamId FindWeight(Role role, int layer) const;
+  // Returns the model's own parameter of this kind in `layer`, or -1.
+  ParamId Find(Role role, Part part, int layer) const;
   // Returns the offset in grads() from which all gradients belong to `layer` or a later layer.
   int64_t FirstGradientFrom(int layer) const;
 

@@ -8,8 +8,8 @@
 
 #include "absl/types/span.h"
 #include "core/base/json.h"
-#include "core/tensor/param_store.h"
 #include "encoder/modules/model_shape.h"
+#include "encoder/modules/roles.h"
 #include "proto/model.pb.h"
 
 namespace cloze {

@@ -95,22 +95,22 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
 // of its module, whose bias is that of the head.
 void AddOutput(const ModelConfig& config, const ParamStore& store, std::vector<TensorData>* tensors,
     Json* modules) {
-  const ParamId words = store.FindWeight(Role::kWordEmbeddings, -1),
-                own = store.FindWeight(Role::kDecoder, config.layers),
+  const ParamId words = FindWeight(store, Role::kWordEmbeddings, -1),
+                own = FindWeight(store, Role::kDecoder, config.layers),
                 matrix = own < 0 ? words : own;
   if (!TypeOf(config.head).tied || !store.param(matrix).trainable) return;
   const ParamKey output = config.Key(Role::kDecoder, config.layers);
   AddOnce(output.name, modules);
   const auto add = [&](ParamId id, Part part) {
     const Param& param = store.param(id);
-    const std::string name = kPrefix + output.Of(part).name;
+    const std::string name = kPrefix + KeyOf(output, part).name;
     if (absl::c_none_of(*tensors, [&](const TensorData& t) { return t.name == name; }))
       tensors->push_back(
           {name, param.shape(), FileType::kF32, store.values().data() + param.offset});
   };
   add(matrix, Part::kWeight);
   const ParamId bias =
-      store.Find(config.Key(Role::kDecoderBias, config.layers).Of(Part::kBias).name);
+      store.Find(KeyOf(config.Key(Role::kDecoderBias, config.layers), Part::kBias).name);
   if (bias >= 0) add(bias, Part::kBias);
 }
 
@@ -200,8 +200,8 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   config_.head = type->kind;
   config_.pooler = type->pooler;
   const std::string output =
-      config_.Key(type->pooler ? Role::kPooledOutput : Role::kHeadOutput, base.layers)
-          .Of(Part::kWeight)
+      KeyOf(config_.Key(type->pooler ? Role::kPooledOutput : Role::kHeadOutput, base.layers),
+          Part::kWeight)
           .name;
   const TensorInfo* weight = reader_.Find(kPrefix + output);
   if (weight == nullptr) return Wrong("has no ", kPrefix, output, ", so no labels");
@@ -246,21 +246,21 @@ void Adapter::MapOutput() {
   if (!TypeOf(config_.head).tied || config_.encoder != nullptr) return;
   const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
                  words = config_.Key(Role::kWordEmbeddings, -1);
-  const std::string bias = config_.Key(Role::kDecoderBias, config_.layers).Of(Part::kBias).name;
-  if (const auto copy = tensors_.find(output.Of(Part::kBias).name);
+  const std::string bias = KeyOf(config_.Key(Role::kDecoderBias, config_.layers), Part::kBias).name;
+  if (const auto copy = tensors_.find(KeyOf(output, Part::kBias).name);
       copy != tensors_.end() && copy->first != bias) {
     tensors_[bias] = copy->second;
     tensors_.erase(copy);
   }
-  const auto to = tensors_.find(output.Of(Part::kWeight).name),
-             from = tensors_.find(words.Of(Part::kWeight).name);
+  const auto to = tensors_.find(KeyOf(output, Part::kWeight).name),
+             from = tensors_.find(KeyOf(words, Part::kWeight).name);
   if (config_.untied || (to == tensors_.end() && from == tensors_.end())) return;
   config_.untied = true;
   const bool own = reader_.metadata().contains(kFingerprint);
   if (to == tensors_.end() && (own || file_.ties_copies || !Saves(words)))
-    tensors_[output.Of(Part::kWeight).name] = from->second;
+    tensors_[KeyOf(output, Part::kWeight).name] = from->second;
   if (from == tensors_.end() && (file_.ties_copies || !Saves(output)))
-    tensors_[words.Of(Part::kWeight).name] = to->second;
+    tensors_[KeyOf(words, Part::kWeight).name] = to->second;
 }
 
 // Checks the tensors against a model with a LoRA on every linear layer.
@@ -274,7 +274,7 @@ absl::Status Adapter::Match() {
     const ParamId id = model.Find(name, 0);
     const Param* param = id < 0 ? nullptr : &model.param(id);
     const bool block = id >= 0 && param->layer >= 0 && param->layer < config_.layers;
-    if (id < 0 || (block && !param->lora())) {
+    if (id < 0 || (block && !IsLora(*param))) {
       return Wrong(Quote(tensor->name),
           id < 0 ? ": the base has no such module" : ": cannot be used",
           "; expected LoRA matrices, parameters of the head or embeddings of this base");
@@ -283,7 +283,7 @@ absl::Status Adapter::Match() {
       return Wrong("does not fit its rank, its labels or its base: ", Quote(tensor->name),
           ": expected shape ", ShapeString(param->shape()), ", found ", ShapeString(tensor->shape));
     }
-    if (!param->lora()) {
+    if (!IsLora(*param)) {
       whole_.push_back(*param);
       continue;
     }
@@ -333,7 +333,7 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!param.trainable) continue;
-    const std::string module = param.lora() ? "" : ModuleOf(param, config);
+    const std::string module = IsLora(param) ? "" : ModuleOf(param, config);
     if (!module.empty()) AddOnce(module, &modules);
     trained.insert(param.name);
     tensors.push_back({kPrefix + param.name, param.shape(), FileType::kF32,
@@ -355,7 +355,7 @@ void MergeLora(const LoraSpec& spec, ParamStore* store) {
     const Param& param = store->param(id);
     if (param.part != Part::kLoraA) continue;
     const Mat a = store->value(id), b = store->value(id + 1),
-              w = store->value(store->FindWeight(param.role, param.layer));
+              w = store->value(FindWeight(*store, param.role, param.layer));
     ParallelFor(w.rows, [&](int64_t r) {
       for (int64_t c = 0; c < w.cols; ++c) {
         double sum = 0;

@@ -14,7 +14,7 @@ absl::StatusOr<bool> OutputDiffers(const ModelConfig& config, const SafetensorsR
       config.Key(Role::kWordEmbeddings, -1), config.Key(Role::kDecoder, config.layers)};
   std::vector<float> values[2];
   for (const int i : {0, 1}) {
-    const std::string name = modules[i].Of(Part::kWeight).name;
+    const std::string name = KeyOf(modules[i], Part::kWeight).name;
     const auto tensor = absl::c_find_if(files.tensors(),
         [&](const TensorInfo& t) { return CanonicalName(t.name, *config.family) == name; });
     if (tensor == files.tensors().end()) return false;

@@ -72,10 +72,10 @@ std::string StoredName(const ModelConfig& config, const Param& param) {
 std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamStore& store) {
   if (!TypeOf(config.head).tied) return {};
   const auto name = [&](Role role, Part part) {
-    return config.Key(role, config.layers).Of(part).name;
+    return KeyOf(config.Key(role, config.layers), part).name;
   };
   std::map<std::string, ParamId> copies;
-  const ParamId words = store.FindWeight(Role::kWordEmbeddings, -1);
+  const ParamId words = FindWeight(store, Role::kWordEmbeddings, -1);
   if (!config.untied) copies[name(Role::kDecoder, Part::kWeight)] = words;
   for (const char* copy : config.family->word_embedding_copies)
     copies[config.family->Fill(copy, 0)] = words;
@@ -86,8 +86,8 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
 
 // True if the output matrix in `store` differs from the word embeddings.
 bool OutputDiffers(const ModelConfig& config, const ParamStore& store) {
-  const ParamId output = store.FindWeight(Role::kDecoder, config.layers),
-                words = store.FindWeight(Role::kWordEmbeddings, -1);
+  const ParamId output = FindWeight(store, Role::kDecoder, config.layers),
+                words = FindWeight(store, Role::kWordEmbeddings, -1);
   const auto values = [&](ParamId id) {
     return store.values().subspan(store.param(id).offset, store.param(id).size());
   };
@@ -255,8 +255,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   }
   if (config.untied) {  // the base of an adapter may be tied
     const auto words =
-        tensors.find(store->param(store->FindWeight(Role::kWordEmbeddings, -1)).name);
-    const ParamId output = store->FindWeight(Role::kDecoder, config.layers);
+        tensors.find(store->param(FindWeight(*store, Role::kWordEmbeddings, -1)).name);
+    const ParamId output = FindWeight(*store, Role::kDecoder, config.layers);
     if (words != tensors.end()) tensors.emplace(store->param(output).name, words->second);
   }
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);

@@ -23,9 +23,10 @@ Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
       mean_(config.mean_pooling && TypeOf(config.head).per_text) {
   const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
-    return store->AddMatrix(keys(role, -1).Of(Part::kWeight), rows, embedding);
+    return store->AddMatrix(KeyOf(keys(role, -1), Part::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
+  store->SetSparse(words_);
   if (config.has_position_table())
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
   relative_ = RelativeTable(store, config, keys);

@@ -57,19 +57,19 @@ Head::Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId
   }
   if (type_.tied) {
     decoder_ = config.untied
-                   ? store->AddMatrix(key(Role::kDecoder).Of(Part::kWeight), labels_, width_)
+                   ? store->AddMatrix(KeyOf(key(Role::kDecoder), Part::kWeight), labels_, width_)
                    : word_embeddings;
     const ParamKey bias = key(Role::kDecoderBias);
     if (config.output_bias == OutputBias::kFixed) {  // a row, as in transformers
       bias_ = store->AddMatrix(bias, 1, labels_, false, Init::kZero);
       store->Freeze(bias_);
     } else if (config.output_bias == OutputBias::kTrained)
-      bias_ = store->AddVector(bias.Of(Part::kBias), labels_, Init::kZero);
+      bias_ = store->AddVector(KeyOf(bias, Part::kBias), labels_, Init::kZero);
     return;
   }
   const ParamKey output = key(layout_.output);
-  decoder_ = store->AddMatrix(output.Of(Part::kWeight), labels_, hidden);
-  bias_ = store->AddVector(output.Of(Part::kBias), labels_, Init::kZero);
+  decoder_ = store->AddMatrix(KeyOf(output, Part::kWeight), labels_, hidden);
+  bias_ = store->AddVector(KeyOf(output, Part::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
   for (ParamId id = first; id < store->size(); ++id) {
     if (!store->param(id).vector) store->SetInit(id, Init::kWholeNormal);

@@ -9,6 +9,7 @@
 #include "core/ops/norm.h"
 #include "encoder/modules/graph_pass.h"
 #include "encoder/modules/pass.h"
+#include "encoder/modules/roles.h"
 
 namespace cloze {
 

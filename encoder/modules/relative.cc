@@ -45,7 +45,7 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
 RelativeTable::RelativeTable(ParamStore* store, const Architecture& config, ModuleKeys keys)
     : config_(config.relative), max_positions_(config.max_positions) {
   if (!config_.any()) return;
-  const ParamKey key = keys(Role::kRelativePositions, -1).Of(Part::kWeight);
+  const ParamKey key = KeyOf(keys(Role::kRelativePositions, -1), Part::kWeight);
   table_ = config_.buckets > 0 ? store->AddMatrix(key, config_.buckets, config.heads)
                                : store->AddMatrix(key, 2 * config_.span, config.hidden);
   if (config_.norm)

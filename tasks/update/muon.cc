@@ -12,6 +12,7 @@
 #include "core/ops/orthogonalize.h"
 #include "core/ops/profile.h"
 #include "core/ops/rows.h"
+#include "encoder/modules/roles.h"
 #include "tasks/update/update_rule.h"
 
 namespace cloze {
@@ -27,7 +28,7 @@ class MuonRule : public UpdateRule {
   const char* name() const override { return "Muon"; }
   // Takes the weights of linear layers, but not of the output layer of a head.
   bool Takes(const Param& param) const override {
-    return param.operand && param.role != Role::kHeadOutput && param.role != Role::kPooledOutput &&
+    return param.matmul_only && param.role != Role::kHeadOutput && param.role != Role::kPooledOutput &&
            param.role != Role::kDiscriminatorOutput;
   }
   int states() const override { return 1; }

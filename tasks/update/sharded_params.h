@@ -40,7 +40,7 @@ class ShardedParams {
 
   // `store` and `ranks` must outlive this. `whole`: true for parameters that one rank updates as a
   // whole. `product`: the ProductType of the passes. In bf16 they round the operands of products
-  // (Param::operand), so ranks give each other only the rounded values, except of `whole` ones.
+  // (Param::matmul_only), so ranks give each other only the rounded values, except of `whole` ones.
   ShardedParams(
       ParamStore* store, Ranks* ranks, DType product = DType::kF32,
       absl::FunctionRef<bool(ParamId)> whole = [](ParamId) { return false; });

@@ -206,7 +206,7 @@ TEST_P(Golden, LossAndEveryGradient) {
     // The gradient of the tied matrix may have the name of the decoder's copy.
     const bool own = reference.Find("grad." + name) != nullptr;
     const ParamKey key =
-        own ? ParamKey(params_.param(id)) : config_.Key(Role::kDecoder, -1).Of(Part::kWeight);
+        own ? ParamKey(params_.param(id)) : KeyOf(config_.Key(Role::kDecoder, -1), Part::kWeight);
     const auto expected = Floats(reference, "grad." + key.name);
     double error = 0, norm = 0;
     for (size_t i = 0; i < expected.size(); ++i) {

@@ -86,7 +86,7 @@ TEST(ModelTest, PadTokensHaveNoPositionOfTheirOwn) {
     config.pad_id = 39;  // a token like others
     Model plain(config, false);
     plain.Initialize(7);
-    const ParamId table = model.params().FindWeight(Role::kPositionEmbeddings, -1);
+    const ParamId table = FindWeight(model.params(), Role::kPositionEmbeddings, -1);
     std::copy_n(model.params().values().data(), model.params().values().size(),
         plain.params().values().data());
     // Rows 2 3 1 4 in place of 2 3 4 5.

@@ -390,8 +390,8 @@ class TiedAdapterTest : public AdapterTest {
       const Mat m = (*model)->params().value(id);
       return std::vector<float>(m.f32(), m.f32() + m.rows * m.cols);
     };
-    const ParamId words = (*model)->params().FindWeight(Role::kWordEmbeddings, -1),
-                  output = (*model)->params().FindWeight(Role::kDecoder, config_.layers);
+    const ParamId words = FindWeight((*model)->params(), Role::kWordEmbeddings, -1),
+                  output = FindWeight((*model)->params(), Role::kDecoder, config_.layers);
     return {values(words), values(output < 0 ? words : output)};
   }
   const ModelConfig config_ = SmallConfig(HeadKind::kMaskedLm);
@@ -469,7 +469,7 @@ TEST_F(TiedAdapterTest, OlderAdaptersOfClozeAreTied) {
   ASSERT_TRUE(adapter->Load(0, &model.params()).ok());
   const Mat words = model.params().value(model.backbone().word_embeddings()),
             output =
-                model.params().value(model.params().FindWeight(Role::kDecoder, config_.layers));
+                model.params().value(FindWeight(model.params(), Role::kDecoder, config_.layers));
   EXPECT_TRUE(std::equal(words.f32(), words.f32() + words.rows * words.cols, output.f32()));
 }
 

@@ -211,7 +211,7 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
   kind->make = [=](ParamStore* store) {
     return std::make_unique<LoraEncoderModule>(store, config);
   };
-  kind->frozen = [](const Param& p) { return !p.lora(); };
+  kind->frozen = [](const Param& p) { return !IsLora(p); };
   // Twice the encoder's roundings: each linear layer also makes x A and a sum, and so back.
   const Entry e = EntryOf(
       "LoraEncoder_" + NormName(config), type, 10 * config.layers, kind, RandomParams(*kind));

@@ -187,7 +187,8 @@ struct HeadModule : Module {
       : config(config),
         head(NewHead(store, config,
             config.head == HeadKind::kMaskedLm
-                ? store->AddMatrix(config.Key(cloze::Role::kWordEmbeddings, -1).Of(Part::kWeight),
+                ? store->AddMatrix(
+                      KeyOf(config.Key(cloze::Role::kWordEmbeddings, -1), Part::kWeight),
                       config.vocab, config.embedding_size())
                 : -1)),
         weights(w) {}

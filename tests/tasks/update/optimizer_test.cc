@@ -75,8 +75,8 @@ TEST(OptimizerTest, ClipsTheUpdatesOfEachTensor) {
       .grad_scale = 1,
       .bias_correction = true,
       .step = 0};
-  const ParamId jumps = model.params().FindWeight(Role::kIntermediate, 1),
-                calm = model.params().FindWeight(Role::kOutput, 1);
+  const ParamId jumps = FindWeight(model.params(), Role::kIntermediate, 1),
+                calm = FindWeight(model.params(), Role::kOutput, 1);
   for (const ParamId id : {jumps, calm}) {
     const Param& param = model.params().param(id);
     std::vector<double> expected(param.size(), 1.0), m(param.size()), v(param.size());
@@ -188,7 +188,7 @@ TEST(OptimizerTest, MuonDividesQueryKeyAndValue) {
   const auto train = [&](const std::vector<Role>& roles) {
     ParamStore store;
     for (const Role role : roles)
-      store.SetOperand(store.AddMatrix(
+      store.SetMatmulOnly(store.AddMatrix(
           {.name = absl::StrCat("w", static_cast<int>(role)), .role = role}, 48 / roles.size(), 4));
     store.Allocate(true);
     Optimizer optimizer(&store, spec);
