@@ -127,7 +127,7 @@ std::vector<Masker::Pick> Masker::PickSpans(
   std::vector<Pick> picks;
   for (int64_t attempt = 0, n = words.size(); count > 0 && attempt < kAttemptsPerWord * n;
        ++attempt) {
-    const Philox::Block b = philox_(example, static_cast<uint32_t>(attempt), kSpanStream);
+    const Philox::Words b = philox_(example, static_cast<uint32_t>(attempt), kSpanStream);
     const int64_t first = Philox::Below(b[1], n),
                   end = std::min<int64_t>(first + SpanLength(b[0]), n);
     for (int64_t w = first; w < end; ++w) {

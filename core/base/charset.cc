@@ -71,11 +71,11 @@ bool TextDecoder::Decide(bool end) {
   for (const absl::string_view mark : {kLittle, kBig, kUtf32, kUtf8Mark}) {
     if (!end && rest_.size() < mark.size() && absl::StartsWith(mark, rest_)) return false;
   }
-  if (absl::StartsWith(rest_, kUtf8Mark)) otherwise_ = Charset::kUtf8;
+  if (absl::StartsWith(rest_, kUtf8Mark)) fallback_ = Charset::kUtf8;
   big_endian_ = absl::StartsWith(rest_, kBig);
   utf16_ = big_endian_ || (absl::StartsWith(rest_, kLittle) && !absl::StartsWith(rest_, kUtf32));
   if (utf16_) rest_.erase(0, 2);
-  if (utf16_ || otherwise_ != Charset::kUtf16 || rest_.empty()) return true;
+  if (utf16_ || fallback_ != Charset::kUtf16 || rest_.empty()) return true;
   // Without a mark, UTF-16 has a zero in or right after its first line, or is no UTF-8.
   const size_t newline = rest_.find('\n', rest_.find_first_not_of('\n'));
   const size_t needed = std::min(newline, kHead) + 2;
@@ -111,8 +111,8 @@ void TextDecoder::Convert(int64_t number, std::string* line) {
   const bool valid = IsUtf8(*line);
   if (valid) utf8_ += absl::c_count_if(*line, [](char c) { return (c & 0xC0) == 0xC0; });
   if (!valid) ++other_;
-  const bool windows = otherwise_ == Charset::kWindows1252;
-  if (windows || otherwise_ == Charset::kLatin1) {
+  const bool windows = fallback_ == Charset::kWindows1252;
+  if (windows || fallback_ == Charset::kLatin1) {
     if (valid && utf8_ >= other_) return;
     std::string text;
     for (const unsigned char c : *line) {

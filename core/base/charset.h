@@ -20,16 +20,15 @@ inline constexpr absl::string_view kUtf8Mark = "\xEF\xBB\xBF";
 // Latin-1", "KOI8-R", ...
 absl::string_view LikelyEncoding(absl::string_view text);
 
-// Returns a message that line `line` of a file is not UTF-8, with a guess of its encoding; "" if
-// `text` is UTF-8.
+// Returns why line `line` of a file is not UTF-8, with a guess of its encoding; "" if it is.
 std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text);
 
 // Converts a data file to lines of UTF-8. The file tells its encoding: a byte order mark and valid
-// UTF-8 beyond ASCII are believed. `otherwise` decides the rest. The result depends on the bytes
+// UTF-8 beyond ASCII are believed. `fallback` decides the rest. The result depends on the bytes
 // alone, not on the parts in which they come.
 class TextDecoder {
  public:
-  explicit TextDecoder(Charset otherwise) : otherwise_(otherwise) {}
+  explicit TextDecoder(Charset fallback) : fallback_(fallback) {}
 
   // First appends `bytes` to *out: UTF-16 as UTF-8, all else unchanged. Invalid UTF-16 becomes
   // U+FFFD. An incomplete character waits for the next call or, if `end`, becomes U+FFFD; so do the
@@ -39,7 +38,7 @@ class TextDecoder {
   bool passes() const { return decided_ && !utf16_; }
 
   // Then converts line `number`, or a part of it. A line that is not UTF-8 becomes UTF-8 if
-  // `otherwise` is Latin-1 or Windows-1252; bytes without a character become U+FFFD. So does one
+  // `fallback` is Latin-1 or Windows-1252; bytes without a character become U+FFFD. So does one
   // that is UTF-8 by chance, in a file where most lines are not.
   void Convert(int64_t number, std::string* line);
   // kData if more than one in 1,000 of `lines` lines was not UTF-8, and could not be converted.
@@ -50,7 +49,7 @@ class TextDecoder {
   bool Decide(bool end);
   void AppendUtf16(bool end, std::string* out);
 
-  Charset otherwise_;
+  Charset fallback_;
   std::string rest_;  // bytes that Append has not written yet
   bool decided_ = false, utf16_ = false, big_endian_ = false;
   int64_t utf8_ = 0, other_ = 0;  // characters beyond ASCII in lines of UTF-8; other lines

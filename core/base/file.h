@@ -51,7 +51,7 @@ absl::StatusOr<Fd> OpenForRead(const std::string& path);
 
 // Returns the size of a regular file in bytes. kNoInput if it is missing or something else.
 absl::StatusOr<int64_t> FileSize(const std::string& path);
-// The same; 0 for a stream (see IsStream).
+// Returns FileSize(path), or 0 for a stream (see IsStream).
 absl::StatusOr<int64_t> InputSize(const std::string& path);
 
 // Returns the content of a file. kLimit if it is larger than max_bytes.
@@ -134,8 +134,8 @@ class AtomicFolder {
  public:
   // Makes the folder TemporaryName(path); kCannotCreate or kIo.
   static absl::StatusOr<AtomicFolder> Create(const std::string& path);
-  // The same for the folder of a command's --out, with parents that are missing; the destructor
-  // removes those too. kUsage if `path` is empty, kCannotCreate if it exists.
+  // Create() that also makes missing parents; the destructor removes them unless Commit succeeded.
+  // kUsage if `path` is empty, kCannotCreate if it exists.
   static absl::StatusOr<AtomicFolder> CreateOutput(std::string path);
   AtomicFolder(AtomicFolder&& other) noexcept
       : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")),

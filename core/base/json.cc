@@ -228,11 +228,11 @@ std::string JsonFields::String(const char* field) {
   return value->is_string() ? value->get<std::string>() : "";
 }
 
-bool JsonFields::Bool(const char* field, bool otherwise) {
+bool JsonFields::Bool(const char* field, bool fallback) {
   const Json* value = Find(field);
-  if (value == nullptr) return otherwise;
+  if (value == nullptr) return fallback;
   if (!value->is_boolean()) Fail(field, "expected true or false");
-  return value->is_boolean() ? value->get<bool>() : otherwise;
+  return value->is_boolean() ? value->get<bool>() : fallback;
 }
 
 void JsonFields::AllowOnly(absl::Span<const absl::string_view> known) {

@@ -72,9 +72,9 @@ class JsonFields {
   // or outside low ... high. Requires low >= 0 for Integer.
   void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out);
   void Number(const char* field, double low, double high, float* out);
-  // Return "" or `otherwise` if the member is missing; another type is also recorded as an error.
+  // Return "" or `fallback` if the member is missing; another type is also recorded as an error.
   std::string String(const char* field);
-  bool Bool(const char* field, bool otherwise);
+  bool Bool(const char* field, bool fallback);
 
   // Records the first member that is not in `known`: the members that a reader understands and
   // those that cannot change a result.

@@ -21,15 +21,15 @@ enum class Purpose : uint32_t {
 
 class Philox {
  public:
-  using Block = std::array<uint32_t, 4>;
+  using Words = std::array<uint32_t, 4>;
 
   Philox(uint64_t seed, Purpose purpose)
       : key_{static_cast<uint32_t>(seed),
             static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)} {}
 
   // Returns four random words for (example, position, stream).
-  Block operator()(uint64_t example, uint32_t position, uint32_t stream) const {
-    Block c = {
+  Words operator()(uint64_t example, uint32_t position, uint32_t stream) const {
+    Words c = {
         position, stream, static_cast<uint32_t>(example), static_cast<uint32_t>(example >> 32)};
     uint32_t k0 = key_[0], k1 = key_[1];
     for (int round = 0; round < 10; ++round) {
@@ -64,7 +64,7 @@ inline uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, 
   do {
     uint64_t left = index >> half, right = index & mask;
     for (uint32_t round = 0; round < 4; ++round) {
-      const Philox::Block b = philox(right, round, stream);
+      const Philox::Words b = philox(right, round, stream);
       const uint64_t next = left ^ (((uint64_t{b[1]} << 32) | b[0]) & mask);
       left = right;
       right = next;

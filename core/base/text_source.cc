@@ -27,9 +27,9 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
-    const std::string& path, Charset otherwise) {
+    const std::string& path, Charset fallback) {
   ASSIGN_OR_RETURN(
-      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, otherwise));
+      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, fallback));
   return std::make_unique<Lines>(std::move(reader));
 }
 

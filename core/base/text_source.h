@@ -31,9 +31,9 @@ using OpenTexts = std::function<absl::StatusOr<std::unique_ptr<TextSource>>(cons
 
 // Opens a text file: each line is a text. Errors of LineReader.
 absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path);
-// The same; `otherwise` is the encoding where the file does not tell, see TextDecoder.
+// OpenLines for a file whose encoding is `fallback` where it does not tell, see TextDecoder.
 absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
-    const std::string& path, Charset otherwise);
+    const std::string& path, Charset fallback);
 
 }  // namespace cloze
 

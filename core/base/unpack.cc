@@ -38,9 +38,9 @@ class GzipUnpacker : public Unpacker {
   ~GzipUnpacker() override { inflateEnd(&stream_); }
 
  protected:
-  const char* Run(Part* part, bool* end) override {
-    const int result = RunStream<z_stream, Bytef>(&stream_, &part->in, &part->out, &part->room,
-        [&] { return inflate(&stream_, Z_NO_FLUSH); });
+  const char* Run(Buffer* buffer, bool* end) override {
+    const int result = RunStream<z_stream, Bytef>(&stream_, &buffer->in, &buffer->out,
+        &buffer->room, [&] { return inflate(&stream_, Z_NO_FLUSH); });
     *end = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR) return kNoMemory;
     if (result == Z_OK || *end || result == Z_BUF_ERROR) return nullptr;
@@ -63,9 +63,9 @@ class XzUnpacker : public Unpacker {
   ~XzUnpacker() override { lzma_end(&stream_); }
 
  protected:
-  const char* Run(Part* part, bool* end) override {
-    const lzma_ret result = RunStream<lzma_stream, const uint8_t>(&stream_, &part->in, &part->out,
-        &part->room, [&] { return lzma_code(&stream_, LZMA_RUN); });
+  const char* Run(Buffer* buffer, bool* end) override {
+    const lzma_ret result = RunStream<lzma_stream, const uint8_t>(&stream_, &buffer->in,
+        &buffer->out, &buffer->room, [&] { return lzma_code(&stream_, LZMA_RUN); });
     *end = result == LZMA_STREAM_END;
     if (result == LZMA_OK || *end || result == LZMA_BUF_ERROR) return nullptr;
     return result == LZMA_MEM_ERROR        ? kNoMemory
@@ -87,13 +87,13 @@ class ZstdUnpacker : public Unpacker {
   ~ZstdUnpacker() override { ZSTD_freeDStream(stream_); }
 
  protected:
-  const char* Run(Part* part, bool* end) override {
-    ZSTD_inBuffer in = {part->in.data(), part->in.size(), 0};
-    ZSTD_outBuffer out = {part->out, part->room, 0};
+  const char* Run(Buffer* buffer, bool* end) override {
+    ZSTD_inBuffer in = {buffer->in.data(), buffer->in.size(), 0};
+    ZSTD_outBuffer out = {buffer->out, buffer->room, 0};
     const size_t result = ZSTD_decompressStream(stream_, &out, &in);
-    part->in.remove_prefix(in.pos);
-    part->out += out.pos;
-    part->room -= out.pos;
+    buffer->in.remove_prefix(in.pos);
+    buffer->out += out.pos;
+    buffer->room -= out.pos;
     *end = result == 0;
     return ZSTD_isError(result) != 0 ? ZSTD_getErrorName(result) : nullptr;
   }
@@ -131,14 +131,14 @@ int64_t Unpacker::Unpack(absl::string_view in, int64_t room, std::string* out) {
   }
   const size_t before = out->size();
   out->resize(before + room);
-  Part part = {in, out->data() + before, static_cast<size_t>(room)};
+  Buffer buffer = {in, out->data() + before, static_cast<size_t>(room)};
   bool end = false;
-  const char* wrong = Run(&part, &end);
-  out->resize(out->size() - part.room);
-  full_ = part.room == 0 && !end;
+  const char* wrong = Run(&buffer, &end);
+  out->resize(out->size() - buffer.room);
+  full_ = buffer.room == 0 && !end;
   complete_ = end;
   ready_ = !end;
-  if (wrong == nullptr) return in.size() - part.in.size();
+  if (wrong == nullptr) return in.size() - buffer.in.size();
   error_ = next ? "other data follow the end of the archive" : wrong;
   return -1;
 }

@@ -35,14 +35,14 @@ class Unpacker {
  protected:
   explicit Unpacker(const char* name) : name_(name) {}
 
-  struct Part {
+  struct Buffer {
     absl::string_view in;  // input that is left
     char* out;
     size_t room;
   };
-  // Unpacks from part->in to part->out and advances both. Sets *end at the end of an archive; Reset
-  // is called before the next one. Returns null, or an error message.
-  virtual const char* Run(Part* part, bool* end) = 0;
+  // Unpacks from buffer->in to buffer->out and advances both. Sets *end at the end of an archive;
+  // Reset is called before the next one. Returns null, or an error message.
+  virtual const char* Run(Buffer* buffer, bool* end) = 0;
   // Prepares for the next archive; returns false if out of memory.
   virtual bool Reset() = 0;
 

@@ -95,14 +95,14 @@ struct Plan {
 
   // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
   // `group`.
-  void* Part(ConstMat m, Offsets cu_seqlens, int64_t task, int64_t group = 0) const {
+  void* ColumnsOf(ConstMat m, Offsets cu_seqlens, int64_t task, int64_t group = 0) const {
     const int64_t row = cu_seqlens[task / shape.heads],
                   column = (group * shape.heads + task % shape.heads) * dim;
     return const_cast<void*>(Columns(Rows(m, row, 0), column, dim).data);
   }
-  void* OfQueries(ConstMat m, int64_t task) const { return Part(m, shape.cu_seqlens, task); }
-  void* OfKeys(ConstMat m, int64_t task) const { return Part(m, keys, task, 0); }
-  void* OfValues(ConstMat m, int64_t task) const { return Part(m, keys, task, 1); }
+  void* OfQueries(ConstMat m, int64_t task) const { return ColumnsOf(m, shape.cu_seqlens, task); }
+  void* OfKeys(ConstMat m, int64_t task) const { return ColumnsOf(m, keys, task, 0); }
+  void* OfValues(ConstMat m, int64_t task) const { return ColumnsOf(m, keys, task, 1); }
 
   // probs: see AttentionForward.
   AttentionArgs Args(int64_t task, ConstMat out, const float* lse, float* probs = nullptr) const {
@@ -140,7 +140,7 @@ void Backward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float*
   const Arena::Mark mark = arena.mark();
   const Plan plan(q, kv, shape, keys, dropout, arena);
   const Op op("attention backward", [&] {
-    return Traffic({q, kv, out, dout, dq, dkv}, plan.Flop(5));
+    return MemoryCost({q, kv, out, dout, dq, dkv}, plan.Flop(5));
   });
   const auto run = [&](int64_t task, const RelativeArgs* relative) {
     AttentionArgs args = plan.Args(task, out, lse);
@@ -186,7 +186,7 @@ void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
   std::optional<RelativeTables> relative;
   if (shape.relative != nullptr)
     relative.emplace(*shape.relative, shape.heads, plan.dim, q.type, Longest(keys), 0, arena);
-  const Op op("attention", [&] { return Traffic({q, kv, out}, plan.Flop(2)); });
+  const Op op("attention", [&] { return MemoryCost({q, kv, out}, plan.Flop(2)); });
   if (op.dry()) return arena.Rewind(mark);
   if (relative.has_value()) relative->Pack();
   ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {

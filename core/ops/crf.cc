@@ -123,7 +123,7 @@ LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* ta
   Mat f32 = arena.New(logits.rows, labels, DType::kF32);
   LossSum* sums = arena.NewArray<LossSum>(kParts);
   double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : kParts * size);
-  const Op op("crf", [&] { return Traffic({logits, logits}); });
+  const Op op("crf", [&] { return MemoryCost({logits, logits}); });
   if (op.dry()) return arena.Rewind(mark), LossSum();
   Convert(logits, f32);
   const int64_t each = std::max<int64_t>(CeilDiv(sequences, kParts), 1),

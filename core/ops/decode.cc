@@ -24,7 +24,7 @@ void DecodeAttention(ConstMat q, ConstMat cache, absl::Span<const int32_t> seen,
   float* const scratch = arena.NewArray<float>(size * Threads());
   const Op op("attention to cache", [&] {
     const ConstMat read = Rows(cache, 0, seen.size());
-    return Traffic({q, read, out}, 4.0 * static_cast<double>(seen.size() * q.cols));
+    return MemoryCost({q, read, out}, 4.0 * static_cast<double>(seen.size() * q.cols));
   });
   if (op.dry()) return arena.Rewind(mark);
   ParallelFor(queries * heads, [&](int64_t task) {

@@ -22,7 +22,7 @@ RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
 
 void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
   CLOZE_CHECK(x.cols == x.stride && y.cols == y.stride && x.type == y.type);
-  const Op op("dropout", [&] { return Traffic({x, y}); });
+  const Op op("dropout", [&] { return MemoryCost({x, y}); });
   if (op.dry()) return;
   if (site.p <= 0) {
     if (x.data != y.data) Convert(x, y);

@@ -15,7 +15,7 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols &&
               (positions.empty() || positions.cols == x.cols) &&
               (types.empty() || types.cols == x.cols));
-  const Op op("embedding", [&] { return Traffic({x, x}); });
+  const Op op("embedding", [&] { return MemoryCost({x, x}); });
   if (op.dry()) return;
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[x.type](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
@@ -27,7 +27,7 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable) {
   if (dtable.empty() || rows == 0) return;
   CLOZE_CHECK(dx.cols == dx.stride && dtable.cols == dx.cols);
-  const Op op("embedding backward", [&] { return Traffic({dx, dx}); });
+  const Op op("embedding backward", [&] { return MemoryCost({dx, dx}); });
   const Arena::Mark mark = arena.mark();
   // Up to kSegment rows of one id, order[begin, end). The first segment of an id is added to the
   // table, the others to rows of `scratch`.

@@ -21,7 +21,7 @@ struct Packed {
 };
 
 void PackWeight(ConstMat w, int64_t depth, const Packed& to) {
-  const Op op("pack weights", [&] { return Traffic({w}); });
+  const Op op("pack weights", [&] { return MemoryCost({w}); });
   ParallelFor(CeilDiv(w.rows, kInt8Cols), [&](int64_t i) {
     const int64_t col = i * kInt8Cols;
     GetKernels().pack_int8({w.cols, depth, std::min(kInt8Cols, w.rows - col), w.stride, w.f32(col),

@@ -11,7 +11,7 @@ namespace {
 // Sums row(r), the loss of a row, in the order of the rows.
 LossSum SumRows(
     ConstMat logits, int64_t chunk, Arena& arena, absl::FunctionRef<LossSum(int64_t r)> row) {
-  const Op op("softmax and loss", [&] { return Traffic({logits, logits}); });
+  const Op op("softmax and loss", [&] { return MemoryCost({logits, logits}); });
   const Arena::Mark mark = arena.mark();
   LossSum* losses = arena.NewArray<LossSum>(logits.rows);
   LossSum sum;

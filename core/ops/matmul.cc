@@ -17,7 +17,7 @@ namespace {
 // The cost of a product with these operands: each of its three sizes occurs in two of them.
 OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
   const double sizes = double(a.rows) * a.cols * b.rows * b.cols * c.rows * c.cols;
-  return Traffic({a, b, c}, 2 * std::sqrt(sizes));
+  return MemoryCost({a, b, c}, 2 * std::sqrt(sizes));
 }
 
 constexpr int64_t kWideRows = 256;  // converted to f32 at a time
@@ -174,7 +174,7 @@ void Matmul::ForwardMlp(
   CLOZE_CHECK(x.cols == u.cols && u.rows == d.cols && x.rows == y.rows && y.cols == d.rows &&
               up.w.int8 && down.w.int8);
   const Op op("mlp int8", [&] {
-    return Traffic({x, u, d, y}, 2.0 * x.rows * (u.rows * u.cols + d.rows * d.cols));
+    return MemoryCost({x, u, d, y}, 2.0 * x.rows * (u.rows * u.cols + d.rows * d.cols));
   });
   if (!op.dry()) rep_->int8.Mlp(x, up, act, down, y);
 }

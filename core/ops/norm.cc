@@ -22,7 +22,7 @@ NormArgs ArgsOf(int64_t begin, int64_t end, ConstMat x, ConstMat residual, Const
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y, NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
-  const Op op("norm", [&] { return Traffic({x, residual, z, y}); });
+  const Op op("norm", [&] { return MemoryCost({x, residual, z, y}); });
   if (op.dry()) return;
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[y.type](ArgsOf(begin, end, x, residual, z, y, stats, p, in, out));
@@ -33,7 +33,7 @@ void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
     const DropoutSite& in, const DropoutSite& out, ConstMat dz_in, const NormGrads& grads,
     Arena& arena, Mat dz, Mat dx) {
   CLOZE_CHECK(dy.cols == dy.stride && dz.cols == dz.stride && (in.p <= 0 || !dx.empty()));
-  const Op op("norm backward", [&] { return Traffic({dy, z, dz_in, dz, dx}); });
+  const Op op("norm backward", [&] { return MemoryCost({dy, z, dz_in, dz, dx}); });
   const int64_t cols = dy.cols;
   const Arena::Mark mark = arena.mark();
   const Mat sums = arena.NewZero(3, cols, DType::kF32);  // gain, bias, dx

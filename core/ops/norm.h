@@ -17,8 +17,8 @@ struct NormGrads {
 // be empty; all [rows, cols].
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y, NormStats stats);
-// dz: gradient of z, also that of the residual. dz_in (may be empty): gradient of z from its other
-// uses, which dz includes. dx: gradient of x; empty or dz itself when x has no dropout.
+// dz: gradient of z, also that of the residual. dz_in: gradient from other uses of z, added to dz;
+// may be empty. dx: gradient of x; empty or dz itself when x has no dropout.
 void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
     const DropoutSite& in, const DropoutSite& out, ConstMat dz_in, const NormGrads& grads,
     Arena& arena, Mat dz, Mat dx);

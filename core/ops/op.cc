@@ -78,7 +78,7 @@ const Kernels& GetKernels() {
 std::string KernelsName() {
   return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler);
 }
-OpCost Traffic(std::initializer_list<ConstMat> mats, double flop) {
+OpCost MemoryCost(std::initializer_list<ConstMat> mats, double flop) {
   OpCost cost = {.flop = flop};
   for (const ConstMat& m : mats)
     cost.bytes += m.empty() ? 0 : double(m.rows) * m.cols * SizeOf(m.type);
@@ -87,7 +87,7 @@ OpCost Traffic(std::initializer_list<ConstMat> mats, double flop) {
 
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f) {
-  const Op scope(op, [&] { return Traffic(mats); });
+  const Op scope(op, [&] { return MemoryCost(mats); });
   if (scope.dry()) return;
   ParallelChunks(rows, kRowChunk, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) f(r);

@@ -1,4 +1,4 @@
-// What ops share: kernels, cost for the profile, loops over rows. Private to core/ops.
+// Helpers for ops: kernels, cost for the profile, loops over rows. Private to core/ops.
 #ifndef CLOZE_CORE_OPS_OP_H_
 #define CLOZE_CORE_OPS_OP_H_
 
@@ -17,9 +17,9 @@ namespace cloze {
 inline constexpr int64_t kRowChunk = 64;
 
 // Returns the cost of reading or writing each of `mats` once; empty ones cost nothing.
-OpCost Traffic(std::initializer_list<ConstMat> mats, double flop = 0);
+OpCost MemoryCost(std::initializer_list<ConstMat> mats, double flop = 0);
 
-// Runs a whole op with the cost Traffic(mats): calls f(row) for each row, except in a dry run.
+// Runs a whole op with the cost MemoryCost(mats): calls f(row) for each row, except in a dry run.
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kSteps = 4;  // Jordan et al. take five; a fifth lowered no loss that we measured
 constexpr float kA = 3.4445f, kB = -4.7750f, kC = 2.0315f;
 
-constexpr double kLeastNorm = 1e-30;  // its inverse is a float
+constexpr double kMinNorm = 1e-30;  // its inverse is a float
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void Orthogonalizer::Run(DType type, Mat x) {
       square = arena_.New(side, side, type);
   Convert(x, now);
   const double norm = std::sqrt(SumSquares({now.f32(), static_cast<size_t>(x.rows * x.cols)}));
-  if (norm < kLeastNorm) return;
+  if (norm < kMinNorm) return;
   Axpby(static_cast<float>(1 / norm), now, 0, now);
   for (int step = 0; step < kSteps; ++step) {
     const uint64_t of_now = ++version_, of_square = ++version_;

@@ -9,7 +9,7 @@ namespace {
 
 void Rotate(const char* name, ConstMat table, const int32_t* position, float sign, Mat x) {
   CLOZE_CHECK(x.cols % table.cols == 0);
-  const Op op(name, [&] { return Traffic({x, x}); });
+  const Op op(name, [&] { return MemoryCost({x, x}); });
   if (op.dry()) return;
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().rotate[x.type]({end - begin, x.cols / table.cols, table.cols, x.stride,

@@ -31,7 +31,7 @@ void Convert(ConstMat src, Mat dst) {
 
 void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
   if (sum == nullptr) return;
-  const Op op("column sums", [&] { return Traffic({x}); });
+  const Op op("column sums", [&] { return MemoryCost({x}); });
   ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().column_sum[x.type](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
   });
@@ -54,7 +54,7 @@ void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Ma
   const Arena::Mark mark = arena.mark();
   const Mat sums = arena.New(ranges.size(), x.cols, DType::kF32);
   int32_t* order = arena.NewArray<int32_t>(x.rows);
-  const Op op("average rows", [&] { return Traffic({x, y}); });
+  const Op op("average rows", [&] { return MemoryCost({x, y}); });
   if (op.dry()) return arena.Rewind(mark);
   std::iota(order, order + x.rows, 0);
   ParallelFor(ranges.size(), [&](int64_t i) {
@@ -79,7 +79,7 @@ void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx)
 }
 
 void ZeroRowsFrom(Mat m, int64_t begin) {
-  const Op op("zero", [&] { return Traffic({Rows(m, begin, m.rows - begin)}); });
+  const Op op("zero", [&] { return MemoryCost({Rows(m, begin, m.rows - begin)}); });
   if (op.dry()) return;
   for (int64_t r = begin; r < m.rows; ++r)
     std::memset(Rows(m, r, 1).data, 0, m.cols * SizeOf(m.type));

@@ -10,7 +10,7 @@
 namespace cloze {
 
 void SampleRows(ConstMat logits, const float* uniforms, int32_t* samples) {
-  const Op op("samples", [&] { return Traffic({logits}); });
+  const Op op("samples", [&] { return MemoryCost({logits}); });
   if (op.dry()) return;
   ParallelChunks(logits.rows, 4, [&](int64_t begin, int64_t end) {
     std::vector<float> x(logits.cols);

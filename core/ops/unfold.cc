@@ -55,7 +55,7 @@ void Fold(ConstMat dy, absl::Span<const int32_t> cu_seqlens, int size, Mat dx) {
 
 void UnfoldRows(ConstMat x, absl::Span<const int32_t> cu_seqlens, int size, Mat y) {
   CLOZE_CHECK(y.cols == size * x.cols && y.rows == x.rows && size % 2 == 1);
-  const Op op("unfold", [&] { return Traffic({x, y}); });
+  const Op op("unfold", [&] { return MemoryCost({x, y}); });
   if (op.dry()) return;
   (x.type == DType::kF32 ? Unfold<float> : Unfold<Bf16>)(x, cu_seqlens, size, y);
   ZeroRowsFrom(y, cu_seqlens.back());
@@ -64,7 +64,7 @@ void UnfoldRows(ConstMat x, absl::Span<const int32_t> cu_seqlens, int size, Mat 
 void UnfoldRowsBackward(ConstMat dy, absl::Span<const int32_t> cu_seqlens, int size, Mat dx) {
   CLOZE_CHECK(dy.cols == size * dx.cols && dy.rows == dx.rows && size % 2 == 1 &&
               dx.cols <= kMaxDropoutRow);
-  const Op op("unfold backward", [&] { return Traffic({dy, dx}); });
+  const Op op("unfold backward", [&] { return MemoryCost({dy, dx}); });
   if (op.dry()) return;
   (dx.type == DType::kF32 ? Fold<float> : Fold<Bf16>)(dy, cu_seqlens, size, dx);
   ZeroRowsFrom(dx, cu_seqlens.back());

@@ -28,7 +28,7 @@ uint64_t HashName(const std::string& name) {
 // Standard normal, redrawn until within `limit` deviations; each draw from its own counter.
 float Normal(const Philox& philox, uint64_t stream, int64_t index, float limit) {
   for (uint32_t attempt = 0;; ++attempt) {
-    const Philox::Block b = philox(
+    const Philox::Words b = philox(
         stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16 | attempt);
     for (int pair = 0; pair < 4; pair += 2) {
       const float u = 1 - Philox::Uniform(b[pair]),

@@ -161,7 +161,7 @@ absl::Status ReplaceSafetensors(const std::string& path, const std::vector<Tenso
 // names. `path` appears with Finish(), whole and on disk; without Finish() nothing is left.
 class SafetensorsStream {
  public:
-  static constexpr size_t kMostTensors = 1'000'000;  // keeps the header below 100 MB
+  static constexpr size_t kMaxTensors = 1'000'000;  // keeps the header below 100 MB
 
   // kCannotCreate when `path` exists and `replace` is false, or when its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(const std::string& path, bool replace = false);

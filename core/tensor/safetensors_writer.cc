@@ -122,9 +122,9 @@ absl::Status SafetensorsStream::Add(
     last->bytes += bytes;
   } else {
     RETURN_IF_ERROR(CheckName(name));
-    if (tensors_.size() == kMostTensors) {
-      return Error(Exit::kLimit, QuotePath(path_), ": more than ", kMostTensors,
-          " tensors; split the input");
+    if (tensors_.size() == kMaxTensors) {
+      return Error(
+          Exit::kLimit, QuotePath(path_), ": more than ", kMaxTensors, " tensors; split the input");
     }
     if (!names_.insert(name).second)
       return Error(Exit::kData, QuotePath(path_), ": two tensors would be called ", Quote(name));

@@ -24,7 +24,7 @@ struct Corpus {
   std::vector<int64_t> counts;
   // The text, as indices of `words`: 4 bytes per word.
   std::vector<int32_t> text;
-  // Where the sentences end in `text`, in order. A sentence is a text, cut after 1000 words.
+  // End offsets of the sentences in `text`; longer texts are split after 1000 words.
   std::vector<int64_t> ends;
   std::string not_utf8;  // about the first line that is not UTF-8; or empty
 };

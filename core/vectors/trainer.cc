@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxChunks = 16, kChunkWords = 64;
 // Mean number of updates of an output row in a batch; with more, training diverges.
-constexpr double kMostUpdates = 64;
+constexpr double kMaxUpdates = 64;
 constexpr int64_t kParts = 16;  // of a table's rows, by row modulo this, each updated by one task
 
 enum Stream : uint32_t { kWords, kTargets, kTable };
@@ -49,7 +49,7 @@ struct VectorTrainer::Chunk {
 struct VectorTrainer::Source {
   const Philox& philox;
   const uint64_t place;
-  Philox::Block block = {};
+  Philox::Words block = {};
   uint32_t count = 0;
   uint32_t Next() {
     if (count % 4 == 0) block = philox(place, count / 4, kTargets);
@@ -90,7 +90,7 @@ void VectorTrainer::PlanBatches() {
     most = std::max(
         {most, targets * (share + negatives), share * windows * (1 + options_.negatives) / 2});
   }
-  const double words = kMostUpdates / most * total / kept;
+  const double words = kMaxUpdates / most * total / kept;
   batch_words_ = std::clamp<int64_t>(std::llround(words), 8, kMaxChunks * kChunkWords);
   chunks_.resize(CeilDiv(batch_words_, kChunkWords));
 }
@@ -100,7 +100,7 @@ void VectorTrainer::InitializeTables() {
   ParallelFor(subwords_.rows(), [&](int64_t row) {
     float* to = input_.as<float>().data() + row * stride_;
     for (int c = 0; c < options_.dim; c += 4) {
-      const Philox::Block block = philox_(row, c / 4, kTable);
+      const Philox::Words block = philox_(row, c / 4, kTable);
       for (int i = 0; i < std::min(4, options_.dim - c); ++i)
         to[c + i] = (2 * Philox::Uniform(block[i]) - 1) / static_cast<float>(options_.dim);
     }
@@ -157,7 +157,7 @@ void VectorTrainer::AddSentence(Chunk& chunk, int64_t begin, int64_t end, int ep
   for (int64_t i = begin; i < end; ++i) {
     const int32_t id = corpus_.text[i];
     const int64_t place = epoch * std::ssize(corpus_.text) + i;
-    const Philox::Block block = philox_(place, 0, kWords);
+    const Philox::Words block = philox_(place, 0, kWords);
     if (Philox::Uniform(block[0]) > keep_[id]) continue;
     const auto reach = static_cast<int32_t>(1 + Philox::Below(block[1], options_.window));
     chunk.words.push_back({id, reach, place, first, 0});

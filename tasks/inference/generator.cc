@@ -156,7 +156,7 @@ void Generator::Advance(Running& running, absl::Span<const absl::Span<float>> lo
   int32_t next = 0;
   if (options_.rule.temperature > 0) {
     NextProbabilities(options_.rule, logits[0]);
-    const Philox::Block random = Philox(options_.seed, Purpose::kSample)(
+    const Philox::Words random = Philox(options_.seed, Purpose::kSample)(
         running.number, static_cast<uint32_t>(h.ids.size()), 0);
     next = PickToken(logits[0], random[0] * 0x1p-32);
   } else {

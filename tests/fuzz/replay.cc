@@ -52,7 +52,7 @@ void Run(const std::string& bytes) {
 int64_t RunMutations(const std::string& seed, uint64_t number) {
   const cloze::Philox random(number, cloze::Purpose::kInit);
   for (int i = 0; i < kMutations && !seed.empty(); ++i) {
-    const cloze::Philox::Block r = random(i, 0, 0);
+    const cloze::Philox::Words r = random(i, 0, 0);
     std::string changed = seed;
     const size_t at = r[0] % seed.size();
     if (i % 4 == 0) changed.resize(at);

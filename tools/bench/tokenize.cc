@@ -22,7 +22,7 @@ std::vector<std::string> MadeUpLines(int64_t bytes) {
   const Philox philox(1, Purpose::kShuffle);
   std::vector<std::string> words(kWords), lines;
   for (int w = 0; w < kWords; ++w) {
-    const Philox::Block a = philox(w, 0, 0), b = philox(w, 1, 0), c = philox(w, 2, 0);
+    const Philox::Words a = philox(w, 0, 0), b = philox(w, 1, 0), c = philox(w, 2, 0);
     const int letters = 2 + Philox::Below(a[0], 3) + Philox::Below(a[1], 6) * std::min(1, w / 50);
     for (int i = 0; i < letters; ++i)
       words[w] += (i % 2 == w % 2 ? "aeiouaeo" : "tnshrdlc")[(i < 4 ? b[i] : c[i % 4] + i) % 8];

@@ -57,7 +57,7 @@ std::vector<int64_t> TextLengths(
                high = imdb ? 512 : 66;
   std::vector<int64_t> lengths;
   for (int s = 0; s < count; ++s) {
-    const Philox::Block b = philox(uint64_t(step) * count + s, 0, 1);
+    const Philox::Words b = philox(uint64_t(step) * count + s, 0, 1);
     const double normal = std::sqrt(-2 * std::log(1 - Philox::Uniform(b[0]))) *
                           std::cos(2 * std::numbers::pi * Philox::Uniform(b[1]));  // Box & Muller
     lengths.push_back(std::lround(std::clamp(median * std::exp(sigma * normal), low, high)));

@@ -72,7 +72,7 @@ void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
   const T* from = static_cast<const T*>(u);
   T* to = static_cast<T*>(y);
   WithKind(kind, [=]<ActivationKind k>() {
-    Sweep(n, [&](auto at) { at.Set(to, Activate<T, k>(at(from)).value); });
+    ForLanes(n, [&](auto at) { at.Set(to, Activate<T, k>(at(from)).value); });
   });
 }
 
@@ -80,7 +80,7 @@ template <typename T, ActivationKind kind>
 void ActivationBackwardKind(
     int64_t rows, int64_t cols, const T* u, const T* dy, T* y, T* du, float* bias_sum) {
   for (int64_t r = 0; r < rows; ++r, u += cols, dy += cols, y += cols, du += cols) {
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       const ValueAndSlope a = Activate<T, kind>(at(u));
       const VF g = at(dy) * a.slope;
       at.Set(y, a.value);
@@ -107,7 +107,7 @@ void GatedForward(ActivationKind kind, int64_t rows, int64_t cols, const void* u
     for (int64_t r = 0; r < rows; ++r) {
       const T *a = static_cast<const T*>(u) + 2 * r * cols, *g = a + cols;
       T* to = static_cast<T*>(y) + r * cols;
-      Sweep(cols, [&](auto at) { at.Set(to, Activate<T, k>(at(a)).value * at(g)); });
+      ForLanes(cols, [&](auto at) { at.Set(to, Activate<T, k>(at(a)).value * at(g)); });
     }
   });
 }
@@ -121,7 +121,7 @@ void GatedBackward(
       const T *a = static_cast<const T*>(u) + 2 * r * cols, *g = a + cols;
       T *d = static_cast<T*>(dy) + r * cols, *da = static_cast<T*>(du) + 2 * r * cols,
         *dg = da + cols;
-      Sweep(cols, [&](auto at) {
+      ForLanes(cols, [&](auto at) {
         const ValueAndSlope act = Activate<T, k>(at(a));
         const VF gate = at(g), dout = at(d);
         at.Set(da, dout * gate * act.slope);

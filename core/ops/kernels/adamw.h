@@ -26,7 +26,7 @@ void AdamWUpdate(const AdamArgs& a) {
   const AdamW o = a.options;
   const float shrink = 1.0f - o.rate * o.decay, step = o.rate / a.correction1,
               root = 1.0f / a.correction2_root;
-  Sweep(a.n, [&](auto at) {
+  ForLanes(a.n, [&](auto at) {
     const VF g = at(a.grad) * o.grad_scale;
     const VF m = at(a.m) * o.beta1 + g * (1.0f - o.beta1);
     const VF v = at(a.v) * o.beta2 + g * g * (1.0f - o.beta2);
@@ -47,7 +47,7 @@ double SumUpdateRatios(const AdamArgs& a) {
   const float square_of_epsilon = o.epsilon * o.epsilon;
   const VF least = Splat(square_of_epsilon > 1.2e-38f ? square_of_epsilon : 1.2e-38f);  // not 0 / 0
   VD total = {};
-  Sweep(a.n, [&](auto at) {
+  ForLanes(a.n, [&](auto at) {
     const VF g = at(a.grad) * o.grad_scale, square = g * g;
     const VF v = (at(a.v) * o.beta2 + square * (1.0f - o.beta2)) * unbiased;
     total += __builtin_convertvector(square / (v > least ? v : least), VD);
@@ -74,7 +74,7 @@ double SumSquares(int64_t n, const float* x) {
       add(Load(x + i * part + c), i);
     }
   }
-  Sweep(n - 4 * part, [&](auto at) { add(at(x + 4 * part), 0); });
+  ForLanes(n - 4 * part, [&](auto at) { add(at(x + 4 * part), 0); });
   double sum = 0;
   for (const VD& t : total) {
     for (int i = 0; i < W; ++i) sum += t[i];

@@ -124,7 +124,7 @@ CLOZE_INLINE void PackRows(
     if constexpr (std::is_same_v<T, Packed<T>>) {
       CopyRow(s.dim, source, out);
     } else {
-      Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
+      ForLanes(s.dim, [&](auto at) { at.Set(out, at(source)); });
     }
   }
 }
@@ -157,7 +157,7 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   for (int64_t r = 0; r < rows; ++r, from += s.width) {
     T* out = static_cast<T*>(to) + r * stride;
     const float factor = scale == nullptr ? 1.0f : scale[r];
-    Sweep(s.dim, [&](auto at) { at.Set(out, at(from) * factor); });
+    ForLanes(s.dim, [&](auto at) { at.Set(out, at(from) * factor); });
   }
 }
 
@@ -232,7 +232,7 @@ CLOZE_INLINE float SoftmaxRow(
     probs += k.first + seen.begin;
     const float* scores = row + seen.begin;
     const int64_t count = seen.end - seen.begin;
-    Sweep(count, [&](auto at) { at.Set(probs, Exp(at(scores) * a.scale - max)); });
+    ForLanes(count, [&](auto at) { at.Set(probs, Exp(at(scores) * a.scale - max)); });
     for (int64_t c = 0; c < count; ++c) total += probs[c];
     for (int64_t c = 0; c < count; ++c) probs[c] /= total;
   }
@@ -276,7 +276,7 @@ void AttentionForward(const AttentionArgs& a) {
     if (a.relative != nullptr) AddRelative<T>(a, s, q, count, query, key_rows, p);
     for (int64_t r = 0; r < count; ++r)
       sums[r] = SoftmaxRow<T>(a, k, q + r, factor, p + r * s.span);
-    Sweep(count, [&](auto at) {
+    ForLanes(count, [&](auto at) {
       at.Set(a.lse + q, at(a.lse + q) + Log(at(sums)));
       at.Set(sums, 1.0f / at(sums));
     });

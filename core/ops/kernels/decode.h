@@ -24,7 +24,7 @@ void DecodeAttention(const DecodeArgs& a) {
   constexpr int kBlock = 4;       // vectors of a row that are summed in registers
   const T *keys = static_cast<const T*>(a.k), *values = static_cast<const T*>(a.v);
   float *p = a.scratch, *q = p + a.keys, top = -3e38f;
-  Sweep(a.head_dim, [&](auto at) { at.Set(q, at(static_cast<const T*>(a.q)) * a.scale); });
+  ForLanes(a.head_dim, [&](auto at) { at.Set(q, at(static_cast<const T*>(a.q)) * a.scale); });
   for (int64_t j = 0; j < MinI(kAhead, a.keys); ++j)
     PrefetchRow(keys + a.rows[j] * a.stride, a.head_dim);
   for (int64_t j = 0; j < a.keys; ++j) {
@@ -32,12 +32,12 @@ void DecodeAttention(const DecodeArgs& a) {
     PrefetchRow(values + a.rows[j] * a.stride, a.head_dim);
     const T* k = keys + a.rows[j] * a.stride;
     VF product = {};
-    Sweep(a.head_dim, [&](auto at) { product += at(q) * at(k); });
+    ForLanes(a.head_dim, [&](auto at) { product += at(q) * at(k); });
     p[j] = Sum(product);
     top = p[j] > top ? p[j] : top;
   }
   VF total = {};
-  Sweep(a.keys, [&](auto at) {
+  ForLanes(a.keys, [&](auto at) {
     const VF e = Exp(at(p) - top);
     at.Set(p, e);
     total += at.Only(e);
@@ -53,7 +53,7 @@ void DecodeAttention(const DecodeArgs& a) {
     }
     for (int b = 0; b < kBlock; ++b) Store(out + c + b * W, sum[b] * inverse);
   }
-  Sweep(a.head_dim - c, [&](auto at) {
+  ForLanes(a.head_dim - c, [&](auto at) {
     VF sum = {};
     for (int64_t j = 0; j < a.keys; ++j) sum += at(values + a.rows[j] * a.stride + c) * p[j];
     at.Set(out + c, sum * inverse);

@@ -103,7 +103,7 @@ void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropou
     const T* xr = static_cast<const T*>(x) + r * cols;
     T* yr = static_cast<T*>(y) + r * cols;
     DropoutFactors(d, r, 0, cols, factor);
-    Sweep(cols, [&](auto at) { at.Set(yr, at(xr) * at(factor)); });
+    ForLanes(cols, [&](auto at) { at.Set(yr, at(xr) * at(factor)); });
   }
 }
 

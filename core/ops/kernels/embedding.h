@@ -21,7 +21,7 @@ void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const 
                 *cr = ic == nullptr ? nullptr : c + ic[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;
     const float* next = r + kEmbedAhead < rows ? a + ia[r + kEmbedAhead] * cols : ar;
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       __builtin_prefetch(next + at.c);
       VF sum = at(ar);
       if (br != nullptr) sum += at(br);
@@ -35,7 +35,7 @@ void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const 
 template <typename T>
 void SumRows(
     int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate) {
-  Sweep(cols, [&](auto at) {
+  ForLanes(cols, [&](auto at) {
     VF sum = accumulate ? at(out) : VF{};
     for (int64_t r = 0; r < rows; ++r) sum += at(static_cast<const T*>(x) + index[r] * cols);
     at.Set(out, sum);

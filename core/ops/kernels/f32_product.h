@@ -62,7 +62,7 @@ void F32Product(const ProductArgs& p) {
       if (k + depth < p.depth || p.bias == nullptr) continue;
       for (int64_t r = 0; r < p.rows; ++r) {
         float* row = y + r * p.y_stride + n;
-        Sweep(cols, [&](auto at) { at.Set(row, at(row) + at(p.bias + n)); });
+        ForLanes(cols, [&](auto at) { at.Set(row, at(row) + at(p.bias + n)); });
       }
     }
   }

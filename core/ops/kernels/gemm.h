@@ -24,7 +24,7 @@ constexpr int kPair = kMultipliesBf16 && sizeof(T) == 2 ? 2 : 1;
 constexpr int64_t kTileUnits = 16;
 #ifdef __AMX_BF16__
 constexpr bool kMatrixUnit = true;
-constexpr int64_t kAmxMostDepth = 32;  // units of depth of a transposed left operand
+constexpr int64_t kAmxMaxDepth = 32;  // units of depth of a transposed left operand
 
 // Configures the matrix unit for this thread during the object's lifetime. Tiles 0 to 3 are sums,
 // 4 and 5 belong to the left operand, 6 and 7 to the right one.
@@ -246,7 +246,7 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
 #ifdef __AMX_BF16__
 inline void GemmOfTiles(const GemmArgs& g) {
   const int64_t depth = RoundUp(g.depth, kTileUnits);
-  alignas(64) float transposed[2 * kTileUnits * kAmxMostDepth];  // rows of the left operand
+  alignas(64) float transposed[2 * kTileUnits * kAmxMaxDepth];  // rows of the left operand
   for (int64_t m = 0; m < g.rows; m += 2 * kTileUnits) {
     const bool two = m + kTileUnits < g.rows;
     const float* a = g.a + m * g.a_row;

@@ -72,7 +72,7 @@ void PackInt8(const Int8PackArgs& p) {
     const float* from = p.from + n * p.stride;
     const int64_t depth = n < p.cols ? p.depth : 0;
     VF most = {};
-    Sweep(depth, [&](auto at) {
+    ForLanes(depth, [&](auto at) {
       const VF v = at(from);
       most = Max(most, Abs(v));
     });
@@ -80,7 +80,7 @@ void PackInt8(const Int8PackArgs& p) {
     const float inverse = scale > 1e-35f ? 1 / scale : 0;
     VI sums = {};
     int64_t end = 0;
-    Sweep(depth, [&](auto at) {
+    ForLanes(depth, [&](auto at) {
       const VI q = NearestInt(at(from) * inverse);
       uint8_t bytes[W];
       StoreBytes(bytes, q);
@@ -103,7 +103,7 @@ struct Range {
 };
 CLOZE_INLINE Range RangeOf(int64_t n, const float* x) {
   VF most = {}, least = {};
-  Sweep(n, [&](auto at) {
+  ForLanes(n, [&](auto at) {
     const VF v = at(x);
     most = Max(most, v);
     least = Max(least, -v);
@@ -182,7 +182,7 @@ void QuantizeRows(const QuantizeArgs& a) {
     }
 #endif
     const VF least = {}, most = Splat(255);
-    Sweep(a.cols - c, [&](auto at) {
+    ForLanes(a.cols - c, [&](auto at) {
       StoreBytesAt(at, q + c, NearestInt(Max(Min(at(x + c) * inverse + zero, most), least)));
     });
     __builtin_memset(q + a.cols, 0, a.to.depth - a.cols);

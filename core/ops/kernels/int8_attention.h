@@ -25,7 +25,7 @@ void Int8Attention(const AttentionArgs& a) { AttentionForward<bf16>(a); }
 #else
 
 constexpr int32_t kQueryZero = 128;      // zero point of the bytes of q
-constexpr float kMostQ = 127;            // largest quantized value of k, v and q - kQueryZero
+constexpr float kMaxQ = 127;             // largest quantized value of k, v and q - kQueryZero
 constexpr int32_t kUnseen = -(1 << 30);  // score of a key that the query does not see
 
 // Sizes padded to whole panels, and to kInt8Depth. Take() allocates from the scratch.
@@ -45,13 +45,13 @@ struct Int8AttentionSizes {
   }
 };
 
-// The middle of the range of each column, half of the width of the range, and kMostQ / half.
+// The middle of the range of each column, half of the width of the range, and kMaxQ / half.
 struct ColumnRanges {
   float *middle, *half, *inverse;
 };
 CLOZE_INLINE void FindRanges(
     int64_t rows, int64_t cols, const bf16* x, int64_t stride, const ColumnRanges& to) {
-  Sweep(cols, [&](auto at) {
+  ForLanes(cols, [&](auto at) {
     VF most = at(x), least = most;
     for (int64_t r = 1; r < rows; ++r) {
       const VF v = at(x + r * stride);
@@ -61,7 +61,7 @@ CLOZE_INLINE void FindRanges(
     const VF half = 0.5f * (most - least);
     at.Set(to.middle, 0.5f * (most + least));
     at.Set(to.half, half);
-    at.Set(to.inverse, half > Splat(1e-30f) ? kMostQ / half : VF{});
+    at.Set(to.inverse, half > Splat(1e-30f) ? kMaxQ / half : VF{});
   });
 }
 
@@ -74,7 +74,7 @@ CLOZE_INLINE void PackKeys(const AttentionArgs& a, const Int8AttentionSizes& s,
   __builtin_memset(rows, 0, kInt8Cols * s.depth);
   for (int64_t first = 0; first < a.tokens; first += kInt8Cols, k += kInt8Cols * a.key_stride) {
     const int64_t count = MinI(kInt8Cols, a.tokens - first);
-    Sweep(a.head_dim, [&](auto at) {
+    ForLanes(a.head_dim, [&](auto at) {
       const VF middle = at(range.middle), inverse = at(range.inverse);
       for (int64_t r = 0; r < count; ++r) {
         const VI q = NearestInt((at(k + r * a.key_stride) - middle) * inverse);
@@ -93,7 +93,7 @@ CLOZE_INLINE void PackValues(
   for (int64_t col = 0; col < a.head_dim; col += kInt8Cols, panel += kInt8Cols * s.keys) {
     const int64_t cols = MinI(kInt8Cols, a.head_dim - col);
     if (cols < kInt8Cols) __builtin_memset(panel, 0, kInt8Cols * s.keys);
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       const VF middle = at(range.middle + col), inverse = at(range.inverse + col);
       int8_t* to = panel + at.c * kInt8Unit;
       for (int64_t k = 0; k < s.keys; k += kInt8Unit, to += kInt8Unit * kInt8Cols) {
@@ -115,14 +115,14 @@ CLOZE_INLINE void PackQueries(const AttentionArgs& a, const Int8AttentionSizes& 
   const bf16* q = static_cast<const bf16*>(a.q) + first * a.stride;
   for (int64_t r = 0; r < count; ++r, q += a.stride, rows += s.depth) {
     VF most = {};
-    Sweep(a.head_dim, [&](auto at) {
+    ForLanes(a.head_dim, [&](auto at) {
       const VF v = at(q) * at(factors);
       most = Max(most, Abs(v));
     });
-    const float least = 32.0f / -kUnseen * kMostQ * kMostQ / a.scale, found = MaxLane(most),
-                largest = found > least ? found : least, inverse = kMostQ / largest;
-    scale[r] = largest / (kMostQ * kMostQ) * a.scale;
-    Sweep(a.head_dim, [&](auto at) {
+    const float least = 32.0f / -kUnseen * kMaxQ * kMaxQ / a.scale, found = MaxLane(most),
+                largest = found > least ? found : least, inverse = kMaxQ / largest;
+    scale[r] = largest / (kMaxQ * kMaxQ) * a.scale;
+    ForLanes(a.head_dim, [&](auto at) {
       StoreBytesAt(at, rows, NearestInt(at(q) * at(factors) * inverse) + kQueryZero);
     });
     __builtin_memset(rows + a.head_dim, 0, s.depth - a.head_dim);
@@ -202,7 +202,7 @@ CLOZE_INLINE void StoreContext(const AttentionArgs& a, int64_t first, int64_t co
   for (int64_t r = 0; r < count; ++r, sums += kInt8Cols, out += a.out_stride) {
     for (int64_t col = 0; col < a.head_dim; col += kInt8Cols) {
       const int32_t* from = sums + col * count;
-      Sweep(MinI(kInt8Cols, a.head_dim - col), [&](auto at) {
+      ForLanes(MinI(kInt8Cols, a.head_dim - col), [&](auto at) {
         const VF sum = __builtin_convertvector(LoadInts(from + at.c), VF);
         at.Set(out + col, sum * (factor[r] * at(range.half + col)) + at(range.middle + col));
       });
@@ -239,7 +239,7 @@ void Int8Attention(const AttentionArgs& a) {
     for (int64_t r = 0; r < count; ++r) {
       const float total = SoftmaxBytes(SeenBy(a, k, q + r), k.keys, factor[r], zero + k.first,
           sums + r * kInt8Cols, row, p + r * k.keys);
-      factor[r] = 1 / (kMostQ * total);
+      factor[r] = 1 / (kMaxQ * total);
     }
     SumsOfPanels(count, k.keys, p, s.cols / kInt8Cols, values + k.first * kInt8Cols,
         kInt8Cols * s.keys, sums);

@@ -66,7 +66,7 @@ template <typename T>
 CLOZE_INLINE void FinishInt8(
     const Int8ProductArgs& p, const Int8Block& block, int64_t begin, int64_t end) {
   const auto finish = [&](auto activate) {
-    Sweep(MinI(kInt8Cols, p.cols - block.col), [&](auto at) {
+    ForLanes(MinI(kInt8Cols, p.cols - block.col), [&](auto at) {
       const int64_t col = block.col + at.c;
       const VI weights = LoadInts(p.sum + col);
       const VF columns = Load(p.scale + col),

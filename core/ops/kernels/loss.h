@@ -30,7 +30,7 @@ LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scal
   int64_t best = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     VF top = lowest;
-    Sweep(MinI(kBlock, n - begin),
+    ForLanes(MinI(kBlock, n - begin),
         [&](auto at) { top = Max(top, at.Only(Splat(1.0f)) > VF{} ? at(x + begin) : lowest); });
     if (const float here = MaxLane(top); here > max) max = here, best = begin;
   }
@@ -40,12 +40,12 @@ LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scal
     break;
   }
   VF total = {};
-  Sweep(n, [&](auto at) { total += at.Only(Exp(at(x) - max)); });
+  ForLanes(n, [&](auto at) { total += at.Only(Exp(at(x) - max)); });
   const float sum = Sum(total), first = value(x + target);
   const LossRow result = {__builtin_logf(sum) + max - first, static_cast<int32_t>(best)};
   if (gradient_scale == 0.0f) return result;
   const float factor = gradient_scale / sum;
-  Sweep(n, [&](auto at) { at.Set(x, Exp(at(x) - max) * factor); });
+  ForLanes(n, [&](auto at) { at.Set(x, Exp(at(x) - max) * factor); });
   StorePart(x + target, Splat(__builtin_expf(first - max) * factor - gradient_scale), 1);
   return result;
 }

@@ -68,7 +68,7 @@ namespace {
 // A block reads a little of each of many rows: too many streams for the hardware prefetcher. So
 // each read prefetches `ahead` floats into L2: the same columns of the rows that are packed next,
 // or further columns if rows are long.
-constexpr int64_t kMostAhead = 1 << 15, kAheadInRow = 256;
+constexpr int64_t kMaxAhead = 1 << 15, kAheadInRow = 256;
 
 // Packs a block whose columns are adjacent in the source.
 template <typename T>
@@ -99,7 +99,7 @@ CLOZE_INLINE void PackByDepth(
       const float* at = from + (n0 + n) * p.cols_step;
       __builtin_prefetch(at + ahead, 0, 2);
       __builtin_prefetch(at + ahead + 16, 0, 2);
-      Sweep(depth, [&](auto place) { place.Set(row, place(at)); });
+      ForLanes(depth, [&](auto place) { place.Set(row, place(at)); });
     }
     alignas(64) float transposed[kPackUnits * kPackUnits];
     Transpose(kPackUnits, kPackUnits, rows, kPackUnits, transposed, kPackUnits);
@@ -113,7 +113,7 @@ CLOZE_INLINE void PackByDepth(
 template <typename T>
 void Pack(const PackArgs& p) {
   const int64_t all = p.cols_step == 1 ? p.depth * p.depth_step : p.cols * p.cols_step,
-                ahead = all <= kMostAhead ? all : kAheadInRow;
+                ahead = all <= kMaxAhead ? all : kAheadInRow;
   for (int64_t n = 0; n < p.cols; n += p.blocks.cols) {
     for (int64_t k = 0; k < p.depth; k += p.blocks.depth) {
       const int64_t depth = MinI(p.blocks.depth, p.depth - k),
@@ -154,7 +154,7 @@ CLOZE_INLINE void FinishBlock(
     const ProductArgs& p, const SumBlock& block, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     T* y = static_cast<T*>(p.y) + (block.row + r) * p.y_stride + block.col;
-    Sweep(block.cols, [&](auto place) {
+    ForLanes(block.cols, [&](auto place) {
       VF v = Load(block.sums + r * kProductBlock + place.c);
       if (p.bias != nullptr) v += place(p.bias + block.col);
       if (p.add) v += place(y);

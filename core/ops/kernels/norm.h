@@ -76,7 +76,7 @@ void NormForward(const NormArgs& a) {
     a.stats.mean[r] = mean;
     a.stats.rstd[r] = rstd;
     factor = FactorsOf(a.out, r, cols, buffer);
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       const VF bias = a.params.bias == nullptr ? VF{} : VF(at(a.params.bias));
       VF v = (at(sum) - mean) * rstd * at(a.params.gain) + bias;
       if (factor != nullptr) v *= at(factor);
@@ -98,7 +98,7 @@ void NormBackward(const NormGradArgs& g) {
     const float mean = a.stats.mean[r], rstd = a.stats.rstd[r];
     const float* factor = FactorsOf(a.out, r, cols, buffer);
     VF sum_g = {}, sum_gh = {};
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       VF d = at(dy);
       if (factor != nullptr) d *= at(factor);
       const VF h = (at(z) - mean) * rstd, dh = d * at(a.params.gain);
@@ -110,7 +110,7 @@ void NormBackward(const NormGradArgs& g) {
     });
     const float avg_g = Sum(sum_g) / cols, avg_gh = Sum(sum_gh) / cols;
     factor = FactorsOf(a.in, r, cols, buffer);
-    Sweep(cols, [&](auto at) {
+    ForLanes(cols, [&](auto at) {
       const VF h = (at(z) - mean) * rstd;
       VF d = rstd * (at(scaled) - avg_g - h * avg_gh);
       if (dz_in != nullptr) d += at(dz_in);

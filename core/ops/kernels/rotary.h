@@ -26,7 +26,7 @@ void Rotate(const RotaryArgs& a, void* x) {
     T* first = static_cast<T*>(x) + r * a.stride;
     for (int64_t h = 0; h < a.heads; ++h, first += a.dim) {
       T* second = first + half;
-      Sweep(half, [&](auto at) {
+      ForLanes(half, [&](auto at) {
         const VF u = at(first), v = at(second), c = at(cosine), s = at(sine) * a.sign;
         at.Set(first, u * c - v * s);
         at.Set(second, v * c + u * s);

@@ -121,7 +121,7 @@ CLOZE_INLINE void StorePart(T* p, VF v, int64_t n) {
 
 // A position in a row: loads and stores W elements from c on or, unless `whole`, the n that remain.
 template <bool whole>
-struct Place {
+struct Position {
   int64_t c, n;
   template <typename T>
   CLOZE_INLINE VF operator()(const T* p) const {
@@ -144,10 +144,10 @@ struct Place {
 
 // Calls f(position) for every position of a row of n elements.
 template <typename F>
-CLOZE_INLINE void Sweep(int64_t n, F f) {
+CLOZE_INLINE void ForLanes(int64_t n, F f) {
   int64_t c = 0;
-  for (; c + W <= n; c += W) f(Place<true>{c, W});
-  if (c < n) f(Place<false>{c, n - c});
+  for (; c + W <= n; c += W) f(Position<true>{c, W});
+  if (c < n) f(Position<false>{c, n - c});
 }
 
 // 0, 1, 2, ...
@@ -183,10 +183,10 @@ CLOZE_INLINE float SumOver(int64_t n, F f) {
   int64_t c = 0;
   for (; c + 4 * W <= n; c += 4 * W) {
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) sums[i] += f(Place<true>{c + i * W, W});
+    for (int i = 0; i < 4; ++i) sums[i] += f(Position<true>{c + i * W, W});
   }
-  for (; c + W <= n; c += W) sums[0] += f(Place<true>{c, W});
-  if (c < n) sums[0] += f(Place<false>{c, n - c});
+  for (; c + W <= n; c += W) sums[0] += f(Position<true>{c, W});
+  if (c < n) sums[0] += f(Position<false>{c, n - c});
   return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 

@@ -37,7 +37,7 @@ double NegativeSampling(const NegativeSamplingArgs& a) {
     for (int64_t c = 0; c < a.cols; c += W) sum += Load(a.hidden + c) * Load(row + c);
     a.factors[i] = i % a.group_size == 0 ? Sum(sum) : -Sum(sum);
   }
-  Sweep(n, [&](auto at) { at.Set(a.factors, Reciprocal(1.0f + Exp(-at(a.factors)))); });
+  ForLanes(n, [&](auto at) { at.Set(a.factors, Reciprocal(1.0f + Exp(-at(a.factors)))); });
   double loss = 0;
   for (int64_t i = 0; i < n;) {
     double likelihood = 1;

@@ -26,9 +26,9 @@ class JsonFile {
   const std::string& text() const { return text_; }
   // Returns a value; a JSON null if there is none.
   const Json& Get(const std::string& pointer) const;
-  // Return the value, or "" and `otherwise` if there is none of this type.
+  // Return the value, or "" and `fallback` if there is none of this type.
   std::string String(const std::string& pointer) const;
-  bool Bool(const std::string& pointer, bool otherwise) const;
+  bool Bool(const std::string& pointer, bool fallback) const;
 
   // Returns kData: "path: what".
   template <typename... Parts>

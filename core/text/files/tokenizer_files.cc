@@ -44,9 +44,9 @@ std::string JsonFile::String(const std::string& pointer) const {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-bool JsonFile::Bool(const std::string& pointer, bool otherwise) const {
+bool JsonFile::Bool(const std::string& pointer, bool fallback) const {
   const Json& value = Get(pointer);
-  return value.is_boolean() ? value.get<bool>() : otherwise;
+  return value.is_boolean() ? value.get<bool>() : fallback;
 }
 
 JsonFields JsonFile::Fields(const std::string& pointer) const {

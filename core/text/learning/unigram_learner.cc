@@ -14,9 +14,9 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kParts = 16;       // of each sum over the runs
-constexpr double kShrink = 0.9;      // pieces kept by a round
-constexpr double kLeastCount = 0.5;  // expected occurrences of a piece
+constexpr int64_t kParts = 16;     // of each sum over the runs
+constexpr double kShrink = 0.9;    // pieces kept by a round
+constexpr double kMinCount = 0.5;  // expected occurrences of a piece
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 // log(exp(a) + exp(b))
@@ -55,8 +55,8 @@ class UnigramLearner {
     double sum = 0;
     Pieces kept;
     for (size_t id = 0; id < pieces_.size(); ++id) {
-      if (counts[id] < kLeastCount && !IsCharacter(pieces_[id].first)) continue;
-      kept.emplace_back(std::move(pieces_[id].first), std::max(counts[id], kLeastCount));
+      if (counts[id] < kMinCount && !IsCharacter(pieces_[id].first)) continue;
+      kept.emplace_back(std::move(pieces_[id].first), std::max(counts[id], kMinCount));
       sum += kept.back().second;
     }
     for (auto& [piece, score] : kept) score = Digamma(score) - Digamma(sum);

@@ -146,7 +146,7 @@ class BertPreTokenizer final : public PreTokenizer {
   const BertNormalizer& normalizer_;
 };
 
-// Normalizes whole texts; what it returns, BertNormalizer leaves as it is.
+// Normalizes whole texts. BertNormalizer does not change the result.
 class BertTextStep final : public TextStep {
  public:
   explicit BertTextStep(const NormalizerOptions& options) : normalizer_(options) {}

@@ -32,8 +32,8 @@ struct NormalText {
   std::vector<Span> next_source;
 };
 
-// Rewrites a text from left to right. Sources follow Hugging Face's NormalizedString: a code point
-// that replaces others has the source of the first; an inserted one that of the code point before.
+// Rewrites a text from left to right. Sources follow Hugging Face's NormalizedString: replacements
+// take that of the first code point replaced, insertions that of the previous one.
 class TextEdit {
  public:
   explicit TextEdit(NormalText* text) : text_(*text) {}

@@ -48,7 +48,7 @@ struct TemplateItem {
   int32_t type = 0;
   bool operator==(const TemplateItem&) const = default;
 };
-// What a post-processor makes of a text and of a pair of texts.
+// Special tokens around one text and around a pair.
 struct Templates {
   std::vector<TemplateItem> single, pair;
   bool operator==(const Templates&) const = default;

@@ -18,16 +18,16 @@ Philox WithKey(uint32_t k0, uint32_t k1) {
 // Known answers of philox4x32-10 that its authors publish with Random123 (kat_vectors).
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(
-      WithKey(0, 0)(0, 0, 0), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+      WithKey(0, 0)(0, 0, 0), (Philox::Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(WithKey(~0u, ~0u)(~uint64_t{0}, ~0u, ~0u),
-      (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+      (Philox::Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(WithKey(0xa4093822, 0x299f31d0)(
                 uint64_t{0x03707344} << 32 | 0x13198a2e, 0x243f6a88, 0x85a308d3),
-      (Philox::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+      (Philox::Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(Philox, EveryPartOfKeyAndCounterCounts) {
-  const Philox::Block base = Philox(1, Purpose::kMask)(2, 3, 4);
+  const Philox::Words base = Philox(1, Purpose::kMask)(2, 3, 4);
   EXPECT_EQ(Philox(1, Purpose::kMask)(2, 3, 4), base);
   EXPECT_NE(Philox(2, Purpose::kMask)(2, 3, 4), base);
   EXPECT_NE(Philox(1 + (uint64_t{1} << 40), Purpose::kMask)(2, 3, 4), base);

@@ -520,7 +520,7 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
     for (int round = 0; round < 150; ++round) {
       std::string damaged = content;
       for (uint32_t k = 0; k < 1 + round % 4; ++k) {
-        const Philox::Block r = random(round, k, name[2] + name[3] * 256);
+        const Philox::Words r = random(round, k, name[2] + name[3] * 256);
         const size_t at = Philox::Below(r[0], damaged.size());
         const char byte = kBytes[Philox::Below(r[1], kBytes.size())];
         if (r[2] % 3 == 0) damaged.erase(at, 1 + r[3] % 3);
