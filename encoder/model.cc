@@ -31,7 +31,7 @@ ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
 
 void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
   if (config.encoder != nullptr) FreezeFixedPositions(*config.encoder, store);
-  if (config.has_fixed_positions()) store->Freeze(PositionTable(config, *store));
+  if (config.has_fixed_positions()) store->Edit(PositionTable(config, *store)).trainable = false;
 }
 
 // Fills position tables that are sinusoids, or start as such: sin (even columns i) and cos (odd i)
@@ -151,7 +151,7 @@ Model::Model(
     backbone_.AddLora(&params_, PlanOf(trainable.lora(), wanted, 0));
   }
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (!IsTrainable(params_.param(id), config, trainable)) params_.Freeze(id);
+    if (!IsTrainable(params_.param(id), config, trainable)) params_.Edit(id).trainable = false;
   }
   Allocate(training, memory);
 }
@@ -269,7 +269,7 @@ void Model::UseInt8(absl::FunctionRef<bool(const Param&)> wanted) {
   int8_ = true;
   for (ParamId id = 0; id < params_.size(); ++id) {
     const Param& param = params_.param(id);
-    params_.SetInt8(id, IsInt8Layer(param, config_) && wanted(param));
+    params_.Edit(id).int8 = IsInt8Layer(param, config_) && wanted(param);
   }
 }
 

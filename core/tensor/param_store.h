@@ -48,12 +48,13 @@ struct Param : ParamKey {
   bool matmul_only = false;    // only matrix products read it, so ranks may exchange it rounded
   bool int8 = false;           // passes compute its products in int8, see Weight
   bool sparse = false;         // inference reads few of its rows
+  int matrices = 1;            // stacked in it: those of query, key and value
+  int64_t kernel_width = 1;    // in files the matrix is [rows, cols / kernel_width, kernel_width]
+  bool transposed = false;     // in files the matrix is [cols, rows]
   float rate = 1;              // multiplies the learning rate of the run
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
-  int64_t kernel_width = 1;  // in files the matrix is [rows, cols / kernel_width, kernel_width]
-  bool transposed = false;   // in files the matrix is [cols, rows]
   int64_t size() const { return rows * cols; }
   std::vector<int64_t> shape() const {
     if (vector) return {cols};
@@ -72,15 +73,9 @@ class ParamStore {
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
-  void SetKernelWidth(ParamId id, int64_t size) { params_[id].kernel_width = size; }
-  void SetTransposed(ParamId id) { params_[id].transposed = true; }
-  void SetMatmulOnly(ParamId id) { params_[id].matmul_only = true; }
-  void SetInt8(ParamId id, bool int8) { params_[id].int8 = int8; }
-  void SetSparse(ParamId id) { params_[id].sparse = true; }
-  void SetInit(ParamId id, Init init) { params_[id].init = init; }
-  // Before Allocate(): no gradient, no optimizer state.
-  void Freeze(ParamId id) { params_[id].trainable = false; }
-  void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
+  // Returns a parameter whose properties, up to `init`, may be changed before Allocate(); `rate`
+  // and `int8` also later.
+  Param& Edit(ParamId id) { return params_[id]; }
 
   // Assigns offsets to parameters and, with `training`, to the gradients of trainable ones, without
   // allocating memory.

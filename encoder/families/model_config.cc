@@ -71,7 +71,7 @@ Encoder NewEncoder(ParamStore* store, const ModelConfig& config) {
   const auto key = [&](Role role, int layer) { return config.Key(role, layer); };
   Encoder encoder(store, config, key);
   for (ParamId id = 0; config.family->transposed && id < store->size(); ++id)
-    if (IsBlockWeight(store->param(id))) store->SetTransposed(id);
+    if (IsBlockWeight(store->param(id))) store->Edit(id).transposed = true;
   return encoder;
 }
 

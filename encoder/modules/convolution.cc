@@ -12,7 +12,7 @@ Convolution::Convolution(ParamStore* store, const Architecture& config, ModuleKe
   const ParamId weight = store->size();
   layer_ = Linear(store, {keys(Role::kConvolution, 0)},
       int64_t{config.relative.convolution} * config.hidden, config.hidden);
-  store->SetKernelWidth(weight, size_);
+  store->Edit(weight).kernel_width = size_;
   norm_ = Norm(store, keys(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
 }
 

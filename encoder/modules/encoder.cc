@@ -26,7 +26,7 @@ Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
     return store->AddMatrix(KeyOf(keys(role, -1), Part::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
-  store->SetSparse(words_);
+  store->Edit(words_).sparse = true;
   if (config.has_position_table())
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
   relative_ = RelativeTable(store, config, keys);

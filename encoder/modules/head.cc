@@ -62,7 +62,7 @@ Head::Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId
     const ParamKey bias = key(Role::kDecoderBias);
     if (config.output_bias == OutputBias::kFixed) {  // a row, as in transformers
       bias_ = store->AddMatrix(bias, 1, labels_, false, Init::kZero);
-      store->Freeze(bias_);
+      store->Edit(bias_).trainable = false;
     } else if (config.output_bias == OutputBias::kTrained)
       bias_ = store->AddVector(KeyOf(bias, Part::kBias), labels_, Init::kZero);
     return;
@@ -72,7 +72,7 @@ Head::Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId
   bias_ = store->AddVector(KeyOf(output, Part::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
   for (ParamId id = first; id < store->size(); ++id) {
-    if (!store->param(id).vector) store->SetInit(id, Init::kWholeNormal);
+    if (!store->param(id).vector) store->Edit(id).init = Init::kWholeNormal;
   }
 }
 
@@ -84,7 +84,7 @@ void Head::AddCrf(ParamStore* store) {
   start_ = store->AddVector(key("crf.start_transitions"), labels_, Init::kZero);
   between_ = store->AddMatrix(key("crf.transitions"), labels_, labels_);
   end_ = store->AddVector(key("crf.end_transitions"), labels_, Init::kZero);
-  for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kCrfRate);
+  for (const ParamId id : {start_, between_, end_}) store->Edit(id).rate = kCrfRate;
 }
 
 DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {

@@ -67,7 +67,8 @@ Linear::Linear(
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddMatrix(KeyOf(module, Part::kWeight), out, in, weight_ >= 0);
-    store->SetMatmulOnly(id);
+    store->Edit(id).matmul_only = true;
+    if (module.role == Role::kQueryKeyValue) store->Edit(id).matrices = 3;
     if (weight_ < 0) weight_ = id;
   }
   if (!bias) return;

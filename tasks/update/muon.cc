@@ -12,25 +12,18 @@
 #include "core/ops/orthogonalize.h"
 #include "core/ops/profile.h"
 #include "core/ops/rows.h"
-#include "encoder/modules/roles.h"
 #include "tasks/update/update_rule.h"
 
 namespace cloze {
 namespace {
-
-// A parameter holds one matrix, or those of query, key and value.
-int64_t MatricesIn(const Param& param) { return param.role == Role::kQueryKeyValue ? 3 : 1; }
 
 class MuonRule : public UpdateRule {
  public:
   MuonRule(const OptimizerSpec& spec, DType product) : spec_(spec), product_(product) {}
 
   const char* name() const override { return "Muon"; }
-  // Takes the weights of linear layers, but not of the output layer of a head.
-  bool Takes(const Param& param) const override {
-    return param.matmul_only && param.role != Role::kHeadOutput && param.role != Role::kPooledOutput &&
-           param.role != Role::kDiscriminatorOutput;
-  }
+  // Takes the weights of linear layers; the output layer of a head is not one.
+  bool Takes(const Param& param) const override { return param.matmul_only; }
   int states() const override { return 1; }
   bool needs_whole() const override { return true; }
 
@@ -48,13 +41,13 @@ class MuonRule : public UpdateRule {
     std::vector<std::pair<const ParamUpdate*, int64_t>>
         matrices;  // and the number in its parameter
     for (const ParamUpdate& update : updates)
-      for (int64_t i = 0; i < MatricesIn(*update.param); ++i) matrices.emplace_back(&update, i);
+      for (int64_t i = 0; i < update.param->matrices; ++i) matrices.emplace_back(&update, i);
     const Op op("muon", [&] { return OpCost{.bytes = 16.0 * store->grads().size()}; });
     while (std::ssize(of_threads_) < Threads()) of_threads_.emplace_back();
     ParallelFor(matrices.size(), [&](int64_t i) {
       const auto& [update, number] = matrices[i];
       const Param& p = *update->param;
-      const int64_t rows = p.rows / MatricesIn(p), at = number * rows * p.cols;
+      const int64_t rows = p.rows / p.matrices, at = number * rows * p.cols;
       const Mat direction = View(store->grads().data() + p.grad_offset + at, rows, p.cols),
                 weights = View(store->values().data() + p.offset + at, rows, p.cols);
       of_threads_[ThreadIndex()].Run(product_, direction);
@@ -70,7 +63,7 @@ class MuonRule : public UpdateRule {
     for (ParamId id = 0; id < store.size(); ++id) {
       const Param& p = store.param(id);
       if (p.trainable && Takes(p))
-        most = std::max(most, Orthogonalizer::MostBytes(p.rows / MatricesIn(p), p.cols, product_));
+        most = std::max(most, Orthogonalizer::MostBytes(p.rows / p.matrices, p.cols, product_));
     }
     return most * Threads();
   }

@@ -139,7 +139,7 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
     ParamStore store;
     const auto module = kind->make(&store);
     for (ParamId id = 0; id < store.size(); ++id) {
-      if (kind->frozen(store.param(id))) store.Freeze(id);
+      if (kind->frozen(store.param(id))) store.Edit(id).trainable = false;
     }
     store.Allocate(true);
     FillParams(params, p.inputs, first, &store);

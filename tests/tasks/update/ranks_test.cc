@@ -17,7 +17,7 @@ constexpr int64_t kFloats = 2 * kSliceFloats + 96;  // a slice for each rank; wh
 ParamStore NewStore() {
   ParamStore store;
   store.AddVector({.name = "a"}, kFloats, Init::kZero);
-  store.SetMatmulOnly(store.AddMatrix({.name = "b"}, 2, kFloats / 2));
+  store.Edit(store.AddMatrix({.name = "b"}, 2, kFloats / 2)).matmul_only = true;
   store.Allocate(true);
   return store;
 }
