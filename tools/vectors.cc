@@ -92,7 +92,7 @@ absl::Status Vectors(VectorsOptions options) {
     RETURN_IF_ERROR(CheckCanCreate(DirectoryOf(options.out)));
   }
   options.vectors.cbow = options.method == "cbow";
-  options.corpus.blanks = options.blanks;
+  options.corpus.splits_at_space = options.blanks;
   options.corpus.lowercase = options.lowercase.value_or(true);
   const std::atomic<bool>* stop = StopOnSignals();
   Report report;

@@ -10,7 +10,7 @@
 
 namespace cloze {
 
-// Parses a finite number in decimal notation, "-1.5", "+2", ".5" or "3e-4", with or without blanks
+// Parses a finite number in decimal notation, "-1.5", "+2", ".5" or "3e-4", with or without spaces
 // around it. False for anything else: "0x10", "inf", "nan", "1,5", "3 kg", "1e999". Independent of
 // the locale.
 template <typename Float>

@@ -128,7 +128,7 @@ std::string JsonNumber(Float value) {
 // Decimal(x) of core/base/text.h for floats.
 std::string ToJsonLine(const OrderedJson& json);
 
-// Returns `json` indented by two blanks with a newline at the end: the form of files.
+// Returns `json` indented by two spaces with a newline at the end: the form of files.
 template <typename AnyJson>
 std::string ToJsonText(const AnyJson& json) {
   return json.dump(2, ' ', false, AnyJson::error_handler_t::replace) + "\n";

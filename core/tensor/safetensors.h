@@ -48,7 +48,7 @@ using Metadata = std::map<std::string, std::string>;
 
 // Parses `json`, the header of a file with `data_size` bytes of data from `data_begin`, into
 // *tensors, sorted by offset, and *metadata. kData, with the tensor's name, for anything odd:
-// leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes
+// leading spaces, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes
 // left over, limits exceeded. Members of a tensor other than dtype, shape and data_offsets are
 // ignored.
 absl::Status ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size,

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxSentence = 1000;  // words
 constexpr size_t kMaxWordBytes = 400;   // longer words are left out
-constexpr absl::string_view kBlanks("\0\t\n\v\f\r ", 7);
+constexpr absl::string_view kWhiteSpace("\0\t\n\v\f\r ", 7);
 
 // Numbers distinct words in the order of their first occurrence.
 class WordIndex {
@@ -61,8 +61,8 @@ class CorpusReader {
     std::vector<int32_t> number(raw_.words.size());  // of the normal form
     std::string word;
     for (size_t i = 0; i < number.size(); ++i) {
-      word = options_.blanks ? raw_.words[i] : "";
-      if (!options_.blanks)
+      word = options_.splits_at_space ? raw_.words[i] : "";
+      if (!options_.splits_at_space)
         pipeline_.normalizer->Append(raw_.words[i], kMaxWordBytes, &word, nullptr);
       number[i] = normal.Of(word.size() > kMaxWordBytes ? "" : word);
     }
@@ -91,10 +91,10 @@ class CorpusReader {
       corpus_.text.push_back(raw_.Of(line.substr(begin, end - begin)));
       if (++words % kMaxSentence == 0) EndSentence();
     };
-    if (options_.blanks) {
+    if (options_.splits_at_space) {
       for (size_t end = 0, begin;
-           begin = line.find_first_not_of(kBlanks, end), begin < line.size();) {
-        end = std::min(line.find_first_of(kBlanks, begin), line.size());
+           begin = line.find_first_not_of(kWhiteSpace, end), begin < line.size();) {
+        end = std::min(line.find_first_of(kWhiteSpace, begin), line.size());
         add(begin, end, false);
       }
     } else {
@@ -103,7 +103,7 @@ class CorpusReader {
     EndSentence();
   }
 
-  // Ends a sentence unless it is empty: blank lines must take no memory.
+  // Ends a sentence unless it is empty: empty lines must take no memory.
   void EndSentence() {
     const int64_t end = std::ssize(corpus_.text);
     if (end > (corpus_.ends.empty() ? 0 : corpus_.ends.back())) corpus_.ends.push_back(end);

@@ -13,9 +13,9 @@
 namespace cloze {
 
 struct CorpusOptions {
-  bool blanks = false;    // split only at white space, as fastText does; else BERT's words
-  bool lowercase = true;  // BERT's words in lower case without accents; else unchanged
-  int64_t min_count = 5;  // rarer words are left out
+  bool splits_at_space = false;  // split only at white space, as fastText does; else BERT's words
+  bool lowercase = true;         // BERT's words in lower case without accents; else unchanged
+  int64_t min_count = 5;         // rarer words are left out
 };
 
 struct Corpus {

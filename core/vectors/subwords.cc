@@ -31,7 +31,7 @@ std::vector<int64_t> NgramBuckets(absl::string_view word, const SubwordOptions& 
   return buckets;
 }
 
-Subwords::Subwords(const std::vector<std::string>& words, const SubwordOptions& options)
+SubwordRows::SubwordRows(const std::vector<std::string>& words, const SubwordOptions& options)
     : rows_(std::ssize(words)) {
   absl::flat_hash_map<int64_t, int32_t> row_of;
   for (size_t word = 0; word < words.size(); ++word) {

@@ -23,11 +23,11 @@ uint32_t FnvHash(absl::string_view bytes);
 // Returns the buckets of the n-grams of "<word>", in fastText's order, with repetitions.
 std::vector<int64_t> NgramBuckets(absl::string_view word, const SubwordOptions& options);
 
-class Subwords {
+class SubwordRows {
  public:
   // Word w has row w. Buckets get rows after those of the words in the order of their first use, so
   // that unused ones take no memory.
-  Subwords(const std::vector<std::string>& words, const SubwordOptions& options);
+  SubwordRows(const std::vector<std::string>& words, const SubwordOptions& options);
 
   int64_t rows() const { return rows_; }
   // Returns the rows of a word, its own first.

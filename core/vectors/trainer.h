@@ -64,7 +64,7 @@ class VectorTrainer {
 
   const Corpus& corpus_;
   const VectorOptions options_;
-  const Subwords subwords_;
+  const SubwordRows subwords_;
   const Philox philox_;
   const int64_t stride_;  // columns of all matrices: dim rounded up to a multiple of 16
   LargeMemory input_, output_;

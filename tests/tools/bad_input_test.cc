@@ -263,7 +263,7 @@ std::vector<Case> ModelCases() {
   return {
       vocab("duplicate", special + "a\nb\na\n", {"v.txt:6: token a is a duplicate of line 4"}),
       vocab("no_class", "[UNK]\n[SEP]\n", {"v.txt: no class token"}),
-      vocab("blank_line", special + "\na\n", {"v.txt:4: blank"}),
+      vocab("blank_line", special + "\na\n", {"v.txt:4: empty"}),
       vocab("megabyte_token", special + std::string(1 << 20, 'x') + "\n", {"v.txt:4: token of"}),
       vocab("not_utf8", special + "\xFF\n", {"v.txt:4: token \\xFF is not UTF-8"}),
       vocab("gzip", "\x1F\x8B\x08", {"v.txt: gzip data: truncated after 3 bytes"}),

@@ -16,10 +16,10 @@ absl::Status ReadReplace(const JsonFile& file, const std::string& at, TextSteps*
   const std::string text = file.String(at + "/pattern/String"),
                     regex = file.String(at + "/pattern/Regex"),
                     content = file.String(at + "/content");
-  const bool blanks = regex == " {2,}", spaces = regex == "\\s{2,}|[\\n\\r\\t]";
+  const bool only_spaces = regex == " {2,}", spaces = regex == "\\s{2,}|[\\n\\r\\t]";
   if (!text.empty()) {
     steps->push_back(MakeReplace(text, content));
-  } else if (blanks || spaces) {
+  } else if (only_spaces || spaces) {
     steps->push_back(MakeReplaceRuns(spaces, content));
   } else {
     return file.Wrong("normalizer: Replace: pattern ", Quote(file.Get(at + "/pattern").dump()),

@@ -21,7 +21,7 @@ class MergeReader {
     if (tokens.size() == 2 && !tokens[0].empty() && !tokens[1].empty())
       return Add(tokens[0], tokens[1]);
     return Error(
-        Exit::kData, "merge \"", Quote(text), "\": expected two tokens with a blank between them");
+        Exit::kData, "merge \"", Quote(text), "\": expected two tokens with a space between them");
   }
   absl::Status Add(absl::string_view left, absl::string_view right) {
     const std::string joined = absl::StrCat(left, right);

@@ -17,7 +17,7 @@ namespace cloze {
 // Loads a tokenizer from a model folder (tokenizer.json, else vocab.txt, else vocab.json with
 // merges.txt; tokenizer_config.json), a tokenizer.json or a lone vocab.txt. `lowercase` applies if
 // no file says whether to lower-case texts and strip accents. Returns kNoInput if there is no such
-// file; kData, naming file and line, for duplicate or blank tokens, tokens over 1 KiB and missing
+// file; kData, naming file and line, for duplicate or empty tokens, tokens over 1 KiB and missing
 // special tokens or merges, and naming the component of a tokenizer.json that is not supported;
 // kMismatch if merges.txt and tokenizer.json differ, or a file differs from MANIFEST; kLimit for
 // more than 10 million tokens or 128 MB of them.

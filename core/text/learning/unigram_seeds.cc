@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kMaxPiece = 16;  // characters
 constexpr size_t kMaxSeeds = 1'000'000;
 constexpr double kCoverage = 0.9995;  // of the text by the alphabet
-constexpr char32_t kBlank = 0x2581;
+constexpr char32_t kSpaceMark = 0x2581;
 
-// Characters of different classes are not in one piece. A blank is of the class that follows it.
+// Characters of different classes are not in one piece. A space is of the class that follows it.
 enum class Script { kNone, kSpaced, kUnspaced, kNumber, kPunctuation };
 
 Script ScriptOf(char32_t c) {
@@ -49,10 +49,10 @@ std::map<char32_t, Script> AlphabetOf(const CountedWords& words) {
   std::vector<std::pair<int64_t, char32_t>> sorted;
   for (const auto& [c, count] : counts) sorted.push_back({-count, c});
   std::sort(sorted.begin(), sorted.end());
-  std::map<char32_t, Script> alphabet = {{kBlank, Script::kNone}};
+  std::map<char32_t, Script> alphabet = {{kSpaceMark, Script::kNone}};
   for (const auto& [minus_count, c] : sorted) {
     if (static_cast<double>(covered) >= kCoverage * static_cast<double>(total)) break;
-    if (c != kBlank && c != 0) alphabet[c] = ScriptOf(c);  // 0 ends runs
+    if (c != kSpaceMark && c != 0) alphabet[c] = ScriptOf(c);  // 0 ends runs
     covered -= minus_count;
   }
   return alphabet;

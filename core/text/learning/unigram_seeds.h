@@ -13,7 +13,7 @@ namespace cloze {
 using Pieces = std::vector<std::pair<std::string, double>>;  // with scores
 
 // Cuts words into runs, whose ends no piece crosses: before U+2581; between numbers, punctuation,
-// and letters of scripts with and without blanks; at the rarest characters, 0.05 % of the text.
+// and letters of scripts with and without spaces; at the rarest characters, 0.05 % of the text.
 // Returns the distinct runs by falling count, of at most `max_chars` characters in all.
 CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars);
 

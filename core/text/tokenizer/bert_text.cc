@@ -116,7 +116,7 @@ class BertPreTokenizer final : public PreTokenizer {
  public:
   explicit BertPreTokenizer(const BertNormalizer* normalizer) : normalizer_(*normalizer) {}
 
-  void Split(absl::string_view text, Place, WordSink sink) const override {
+  void Split(absl::string_view text, WordContext, WordSink sink) const override {
     using Kind = BertNormalizer::Kind;
     size_t begin = 0, end = 0;  // a word is open if begin < end
     const auto flush = [&] {

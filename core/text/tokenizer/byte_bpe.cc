@@ -31,7 +31,7 @@ class ByteBpe final : public SubwordModel {
     }
   }
 
-  void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
+  void Split(absl::string_view word, std::vector<Subword>* pieces) const override;
 
   // True unless the token begins with white space or ASCII punctuation, as new words do.
   bool ContinuesWord(absl::string_view token) const override {
@@ -48,7 +48,7 @@ class ByteBpe final : public SubwordModel {
     int32_t rank, id;
   };
   struct Symbol {
-    Piece piece;
+    Subword piece;
     int32_t previous, next;  // -1: none
   };
   // A symbol and its right neighbour, which may be merged.
@@ -71,7 +71,7 @@ class ByteBpe final : public SubwordModel {
   absl::flat_hash_map<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
 };
 
-void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
+void ByteBpe::Split(absl::string_view word, std::vector<Subword>* pieces) const {
   thread_local std::vector<Symbol> symbols;
   thread_local std::vector<Candidate> heap;
   symbols.clear(), heap.clear(), pieces->clear();

@@ -1,4 +1,4 @@
-// The text stages of GPT-2 and RoBERTa: words keep their leading blank, bytes stay as they are.
+// The text stages of GPT-2 and RoBERTa: words keep their leading space, bytes stay as they are.
 #include <array>
 
 #include "core/text/tokenizer/pipeline.h"
@@ -32,13 +32,13 @@ size_t Contraction(absl::string_view text) {
   return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
 }
 
-// Returns the end of the word that starts at text[at]. `blank`: as if a blank preceded it.
-size_t WordEnd(absl::string_view text, size_t at, bool blank) {
-  if (!blank) {
+// Returns the end of the word that starts at text[at]. `space`: as if a space preceded it.
+size_t WordEnd(absl::string_view text, size_t at, bool space) {
+  if (!space) {
     if (const size_t size = Contraction(text.substr(at)); size > 0) return at + size;
   }
   size_t end = at;
-  if (!blank && text[at] == ' ' && at + 1 < text.size() && ClassAt(text, at + 1) != Class::kSpace)
+  if (!space && text[at] == ' ' && at + 1 < text.size() && ClassAt(text, at + 1) != Class::kSpace)
     ++end;
   const Class kind = ClassAt(text, end);
   size_t last = end;  // where the last character of the word starts
@@ -48,8 +48,8 @@ size_t WordEnd(absl::string_view text, size_t at, bool blank) {
     last = end;
     end += c.size;
   }
-  // The last blank before a word goes with that word, or is a word by itself.
-  return kind == Class::kSpace && end < text.size() && (blank || last > at) ? last : end;
+  // The last space before a word goes with that word, or is a word by itself.
+  return kind == Class::kSpace && end < text.size() && (space || last > at) ? last : end;
 }
 
 struct ByteTables {
@@ -89,9 +89,9 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
  public:
   explicit ByteLevelPreTokenizer(bool add_prefix_space) : add_prefix_space_(add_prefix_space) {}
 
-  void Split(absl::string_view text, Place place, WordSink sink) const override {
+  void Split(absl::string_view text, WordContext context, WordSink sink) const override {
     size_t at = 0;
-    if ((add_prefix_space_ || place.given) && !text.empty() && text[0] != ' ') {
+    if ((add_prefix_space_ || context.given) && !text.empty() && text[0] != ' ') {
       at = WordEnd(text, 0, true);
       sink(0, at, true);
     }

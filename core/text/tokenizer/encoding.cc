@@ -8,14 +8,14 @@
 namespace cloze {
 namespace {
 
-// Returns `span` without the blanks around the token `piece`, as Hugging Face trims offsets; with
-// `keep_first`, a single leading blank stays.
+// Returns `span` without the spaces around the token `piece`, as Hugging Face trims offsets; with
+// `keep_first`, a single leading space stays.
 Span Trim(absl::string_view piece, Span span, bool keep_first) {
-  const auto blanks = [](auto begin, auto end) {
+  const auto spaces = [](auto begin, auto end) {
     return std::find_if(begin, end, [](char c) { return c != ' '; }) - begin;
   };
-  const int64_t leading = blanks(piece.begin(), piece.end()),
-                trailing = blanks(piece.rbegin(), piece.rend());
+  const int64_t leading = spaces(piece.begin(), piece.end()),
+                trailing = spaces(piece.rbegin(), piece.rend());
   if (leading > 1 || !keep_first) span.begin = std::min(span.begin + leading, span.end);
   if (span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
   return span;
@@ -24,7 +24,7 @@ Span Trim(absl::string_view piece, Span span, bool keep_first) {
 // Memory of a thread.
 struct EncodeScratch {
   std::string word;  // normalized
-  std::vector<Piece> pieces;
+  std::vector<Subword> pieces;
   std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
   std::vector<int64_t> starts;  // byte where each code point of the raw word starts
 };
@@ -52,7 +52,7 @@ class TextEncoder {
     byte_ = to;
   }
   // Adds the tokens of the words in bytes [begin, end) of the text.
-  void AddWords(size_t begin, size_t end, Place place);
+  void AddWords(size_t begin, size_t end, WordContext context);
   // Normalizes bytes [begin, end) of the text, and adds the tokens of the result.
   void AddNormalized(size_t begin, size_t end);
   void AddToken(const AddedTokens::Match& match);
@@ -92,7 +92,7 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
   const PostProcessor& post = pipeline_.post;
   const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
   const std::string& normal = scratch_.word;
-  const std::vector<Piece>& pieces = scratch_.pieces;
+  const std::vector<Subword>& pieces = scratch_.pieces;
   Advance(word.begin);
   pipeline_.Normalize(raw, prefixed, &scratch_.word);
   pipeline_.model->Split(normal, &scratch_.pieces);
@@ -100,7 +100,7 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
   const bool whole =
       !raw.empty() && pieces.size() == 1 && pieces[0].begin == 0 && pieces[0].end == normal.size();
   const int64_t count = whole ? CountCodePoints(raw) : MapToText(word, prefixed);
-  for (const Piece& piece : pieces) {
+  for (const Subword& piece : pieces) {
     Span bytes = word, chars{chars_, chars_ + count};
     if (!whole) {
       const int64_t first = scratch_.source[piece.begin], last = scratch_.source[piece.end - 1] + 1;
@@ -109,7 +109,7 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
     }
     if (post.trims_spans) {
       const bool keep_first =
-          (prefixed && piece.begin == 0) || (post.keeps_first_blank && bytes.begin == 0);
+          (prefixed && piece.begin == 0) || (post.keeps_first_space && bytes.begin == 0);
       const auto part = absl::string_view(normal).substr(piece.begin, piece.end - piece.begin);
       bytes = Trim(part, bytes, keep_first), chars = Trim(part, chars, keep_first);
       if (chars.begin == chars.end) bytes.end = bytes.begin;
@@ -120,9 +120,9 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
   number_ += !given_;
 }
 
-void TextEncoder::AddWords(size_t begin, size_t end, Place place) {
+void TextEncoder::AddWords(size_t begin, size_t end, WordContext context) {
   const absl::string_view part = text_.substr(begin, end - begin);
-  pipeline_.pre_tokenizer->Split(part, place, [&](size_t from, size_t to, bool prefixed) {
+  pipeline_.pre_tokenizer->Split(part, context, [&](size_t from, size_t to, bool prefixed) {
     AddWord({static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)}, prefixed);
   });
 }
@@ -145,7 +145,7 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
   ForEachPart(
       pipeline_.added_normal, normal.text,
       [&](size_t from, size_t to) {
-        inner.AddWords(from, to, Pipeline::PlaceOf(normal, from, begin, given_));
+        inner.AddWords(from, to, Pipeline::ContextOf(normal, from, begin, given_));
       },
       [&](const AddedTokens::Match& match) { inner.AddToken(match); });
   number_ = inner.number_;

@@ -1,4 +1,4 @@
-// The text stages of SentencePiece: blanks become U+2581, and words start with one.
+// The text stages of SentencePiece: spaces become U+2581, and words start with one.
 #include <array>
 
 #include "core/text/tokenizer/pipeline.h"
@@ -7,7 +7,7 @@
 namespace cloze {
 namespace {
 
-// Replaces blanks, and invalid UTF-8 by U+FFFD.
+// Replaces spaces, and invalid UTF-8 by U+FFFD.
 class MetaspaceNormalizer final : public Normalizer {
  public:
   void Append(absl::string_view raw, size_t, std::string* out,
@@ -38,11 +38,11 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     }
   }
 
-  void Split(absl::string_view text, Place place, WordSink sink) const override {
+  void Split(absl::string_view text, WordContext context, WordSink sink) const override {
     size_t begin = 0;   // of the word
     bool first = true;  // the word starts a part, and may get a prefix
     const auto flush = [&](size_t end, bool next_first) {
-      if (begin < end) sink(begin, end, first && Prefixed(text, begin, place));
+      if (begin < end) sink(begin, end, first && Prefixed(text, begin, context));
       begin = end, first = next_first;
     };
     for (size_t at = 0, end; at < text.size(); at = end) {
@@ -71,11 +71,11 @@ class MetaspacePreTokenizer final : public PreTokenizer {
   static bool Starts(char32_t c) { return c == ' ' || c == 0x2581; }
 
   // True if a part at text[at] gets a prefix.
-  bool Prefixed(absl::string_view text, size_t at, Place place) const {
+  bool Prefixed(absl::string_view text, size_t at, WordContext context) const {
     using Scheme = MetaspaceOptions::Prepend;
     if (Starts(CodePointAt(text, at).value)) return false;
     return options_.prepend == Scheme::kAlways ||
-           (options_.prepend == Scheme::kFirst && at < place.start);
+           (options_.prepend == Scheme::kFirst && at < context.start);
   }
 
   const MetaspaceOptions options_;

@@ -74,7 +74,7 @@ void ForEachPart(
 using WordSink = absl::FunctionRef<void(size_t begin, size_t end, bool prefixed)>;
 
 // A token and the bytes of the normalized word that it covers.
-struct Piece {
+struct Subword {
   int32_t id = 0;
   int32_t begin = 0, end = 0;
 };
@@ -90,8 +90,8 @@ class Normalizer {
       std::vector<int32_t>* source) const = 0;
 };
 
-// Where a part of a text is.
-struct Place {
+// How a part of a text starts.
+struct WordContext {
   size_t start = 0;    // so many of its first bytes come from byte 0 of the raw text
   bool given = false;  // it is, or belongs to, a word that the caller has given
 };
@@ -100,8 +100,8 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   // Calls `sink` for each word of `text` in order.
-  virtual void Split(absl::string_view text, Place place, WordSink sink) const = 0;
-  // True if Split() reads Place::start.
+  virtual void Split(absl::string_view text, WordContext context, WordSink sink) const = 0;
+  // True if Split() reads WordContext::start.
   virtual bool needs_start() const { return false; }
   // Returns the text in front of prefixed words.
   virtual absl::string_view prefix() const { return ""; }
@@ -111,10 +111,10 @@ class SubwordModel {
  public:
   virtual ~SubwordModel() = default;
   // Sets *pieces to the subwords of a normalized word.
-  virtual void Split(absl::string_view word, std::vector<Piece>* pieces) const = 0;
+  virtual void Split(absl::string_view word, std::vector<Subword>* pieces) const = 0;
   // All normalized words with more bytes than this have the same pieces.
   virtual size_t max_word_bytes() const { return std::numeric_limits<size_t>::max(); }
-  // True if `token` continues the word of the token before it. In scripts without blanks each token
+  // True if `token` continues the word of the token before it. In scripts without spaces each token
   // of Unigram is a word.
   virtual bool ContinuesWord(absl::string_view token) const = 0;
   // Appends the decoded form of `token`; `first`: it is the first token of the text. One token
@@ -124,7 +124,7 @@ class SubwordModel {
   virtual std::string Show(absl::string_view token) const { return std::string(token); }
 };
 
-// The tokens around and between texts, and the spans of tokens that hold blanks.
+// The tokens around and between texts, and the spans of tokens that hold spaces.
 struct PostProcessor {
   struct Item {
     int32_t id = -1;   // a special token, or
@@ -132,8 +132,8 @@ struct PostProcessor {
     int32_t type = 0;  // token type id
   };
   std::vector<Item> single, pair;
-  bool trims_spans = false;        // spans leave out the blanks around a token, ...
-  bool keeps_first_blank = false;  // ... but not a blank at the start of the text
+  bool trims_spans = false;        // spans leave out the spaces around a token, ...
+  bool keeps_first_space = false;  // ... but not a space at the start of the text
 };
 
 struct Pipeline {
@@ -149,9 +149,9 @@ struct Pipeline {
   bool NormalizesText() const { return !steps.empty() || !added_normal.empty(); }
   // Sets *text to the result of the steps on raw text; if `tracked`, also its sources.
   void NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const;
-  // Returns where the part of a normalized text that begins at byte `from` is; `begin`: where the
-  // normalized text begins in the raw text.
-  static Place PlaceOf(const NormalText& normal, size_t from, size_t begin, bool given);
+  // Returns the context of the part of a normalized text that begins at byte `from`; `begin`: where
+  // the normalized text begins in the raw text.
+  static WordContext ContextOf(const NormalText& normal, size_t from, size_t begin, bool given);
   // Sets *word to the normal form of a raw word, and *source as Normalizer does.
   void Normalize(absl::string_view raw, bool prefixed, std::string* word,
       std::vector<int32_t>* source = nullptr) const;
@@ -171,7 +171,7 @@ std::unique_ptr<const SubwordModel> MakeWordPiece(
 
 // Sets the text stages of GPT-2 and RoBERTa. They treat invalid UTF-8 as U+FFFD and cut text by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// Given words and, with `add_prefix_space`, texts get a blank in front unless they have one.
+// Given words and, with `add_prefix_space`, texts get a space in front unless they have one.
 void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
 
 // Makes byte-level BPE, which repeatedly applies the first merge of the list that fits, at its
@@ -183,7 +183,7 @@ std::unique_ptr<const SubwordModel> MakeByteBpe(
 
 inline constexpr absl::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
 
-// Sets the text stages of SentencePiece: blanks become U+2581, and words are cut before it. The
+// Sets the text stages of SentencePiece: spaces become U+2581, and words are cut before it. The
 // start of a text is that of the raw text, or of a given word.
 void SetMetaspaceText(const MetaspaceOptions& options, Pipeline* pipeline);
 

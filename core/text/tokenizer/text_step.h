@@ -83,7 +83,7 @@ std::shared_ptr<const TextStep> MakeStrip(bool left, bool right);  // drops whit
 std::shared_ptr<const TextStep> MakeNormalForm(NormalForm form);
 // Replaces each `pattern`, which is not empty.
 std::shared_ptr<const TextStep> MakeReplace(std::string pattern, std::string content);
-// Replaces each run of at least two blanks or, with `spaces`, each run of at least two code points
+// Replaces each run of at least two spaces or, with `spaces`, each run of at least two code points
 // of white space and each single \n, \r and \t: the regexes " {2,}" and "\s{2,}|[\n\r\t]".
 std::shared_ptr<const TextStep> MakeReplaceRuns(bool spaces, std::string content);
 // SentencePiece's table of replacements: a little-endian u32 n, a Darts double array of n bytes and

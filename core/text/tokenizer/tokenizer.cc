@@ -35,7 +35,7 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
     case SubwordKind::kByteBpe:
       SetByteLevelText(data.add_prefix_space, &p);
       p.model = MakeByteBpe(data, ids, data.drops_unknown ? -1 : unknown);
-      p.post.trims_spans = data.trim_offsets, p.post.keeps_first_blank = data.trim_keeps_first;
+      p.post.trims_spans = data.trim_offsets, p.post.keeps_first_space = data.trim_keeps_first;
       break;
     case SubwordKind::kUnigram:
       SetMetaspaceText(data.metaspace, &p);
@@ -105,7 +105,7 @@ struct IdsScratch {
   std::vector<CachedWord> cache = std::vector<CachedWord>(size_t{1} << kBits);
   NormalText normal;  // of the part of a text
   std::string word;   // normalized
-  std::vector<Piece> pieces;
+  std::vector<Subword> pieces;
 
   // Returns the slot for a word, by a hash of its bytes, eight at a time.
   CachedWord* Slot(absl::string_view word) {
@@ -130,8 +130,8 @@ void AppendWord(const Pipeline& pipeline, uint32_t owner, absl::string_view raw,
   }
   pipeline.Normalize(raw, prefixed, &scratch->word);
   pipeline.model->Split(scratch->word, &scratch->pieces);
-  const std::vector<Piece>& pieces = scratch->pieces;
-  for (const Piece& piece : pieces) ids->push_back(piece.id);
+  const std::vector<Subword>& pieces = scratch->pieces;
+  for (const Subword& piece : pieces) ids->push_back(piece.id);
   if (slot == nullptr || pieces.size() > CachedWord::kMaxIds) return;
   slot->owner = owner;
   slot->size = raw.size(), slot->ids_size = pieces.size();
@@ -146,7 +146,7 @@ void Pipeline::NormalizeText(absl::string_view raw, bool tracked, NormalText* te
   for (const auto& step : steps) step->Apply(text);
 }
 
-Place Pipeline::PlaceOf(const NormalText& normal, size_t from, size_t begin, bool given) {
+WordContext Pipeline::ContextOf(const NormalText& normal, size_t from, size_t begin, bool given) {
   const auto first = normal.source.begin() + std::min(from, normal.source.size()),
              end = std::find_if(first, normal.source.end(),
                  [&](const Span&span) { return begin + span.begin > 0; });
@@ -208,8 +208,8 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   thread_local IdsScratch thread_scratch;
   IdsScratch* scratch = &thread_scratch;
   const auto add_token = [&](const AddedTokens::Match& match) { ids->push_back(match.id); };
-  const auto add_words = [&](absl::string_view part, Place place) {
-    pipeline_.pre_tokenizer->Split(part, place, [&](size_t begin, size_t end, bool prefixed) {
+  const auto add_words = [&](absl::string_view part, WordContext context) {
+    pipeline_.pre_tokenizer->Split(part, context, [&](size_t begin, size_t end, bool prefixed) {
       AppendWord(pipeline_, 2 * serial_ + prefixed, part.substr(begin, end - begin), prefixed,
           scratch, ids);
     });
@@ -222,7 +222,7 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
     const absl::string_view normal = scratch->normal.text;
     const auto add_normal = [&](size_t from, size_t to) {
       add_words(
-          normal.substr(from, to - from), Pipeline::PlaceOf(scratch->normal, from, begin, false));
+          normal.substr(from, to - from), Pipeline::ContextOf(scratch->normal, from, begin, false));
     };
     ForEachPart(pipeline_.added_normal, normal, add_normal, add_token);
   };

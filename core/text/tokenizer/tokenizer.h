@@ -64,7 +64,7 @@ class Tokenizer {
   Encoding Encode(absl::string_view text, bool special = true) const;
   Encoding EncodePair(absl::string_view a, absl::string_view b) const;
   // Encodes a text that is split into words. Offsets are relative to each word. Words without
-  // tokens (blanks, control characters) do not occur in the result.
+  // tokens (spaces, control characters) do not occur in the result.
   Encoding EncodeWords(absl::Span<const std::string> words, bool special = true) const;
   // Appends the ids of `text`, without special tokens around it: fast, no offsets.
   void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;

@@ -118,7 +118,7 @@ std::string MergesText(const TokenizerData& data) {
 }
 
 absl::Status CheckToken(absl::string_view token) {
-  if (token.empty()) return Error(Exit::kData, "blank: expected a token");
+  if (token.empty()) return Error(Exit::kData, "empty: expected a token");
   if (token.size() > kMaxTokenBytes) {
     return Error(Exit::kData, "token of ", token.size(), " bytes: expected at most ",
         kMaxTokenBytes, " (is this a vocabulary?)");

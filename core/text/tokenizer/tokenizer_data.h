@@ -33,12 +33,12 @@ struct SpecialNames {
 enum class SubwordKind { kWordPiece, kByteBpe, kUnigram };
 
 // How a text is cut for Unigram: first at white space, which is dropped; around punctuation, each
-// character of which stays alone; then before each blank, which becomes U+2581.
+// character of which stays alone; then before each space, which becomes U+2581.
 struct MetaspaceOptions {
   enum class Prepend { kAlways, kFirst, kNever };
   bool cuts_spaces = false, cuts_punctuation = false;
-  bool split = true;                   // cut before blanks
-  Prepend prepend = Prepend::kAlways;  // a blank before each part, only before the text, or never
+  bool split = true;                   // cut before spaces
+  Prepend prepend = Prepend::kAlways;  // a space before each part, only before the text, or never
 };
 
 // A special token, a first text (0) or a second text (1), with its token type id.
@@ -89,9 +89,9 @@ struct TokenizerData {
 
   // Byte-level BPE.
   std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
-  bool add_prefix_space = false;  // a text that does not begin with a blank gets one
-  bool trim_offsets = true;       // spans leave out the blanks before a word, ...
-  bool trim_keeps_first = false;  // ... but not a blank at the start of the text
+  bool add_prefix_space = false;  // a text that does not begin with a space gets one
+  bool trim_offsets = true;       // spans leave out the spaces before a word, ...
+  bool trim_keeps_first = false;  // ... but not a space at the start of the text
   bool drops_unknown = true;      // bytes that are no token are dropped, else unknown, ...
   bool fuse_unknown = false;      // ... and adjacent ones are one token
 

@@ -28,7 +28,7 @@ class Unigram final : public SubwordModel {
       bytes_[b] = data.byte_fallback ? ids.Find(absl::StrFormat("<0x%02X>", b)) : -1;
   }
 
-  void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
+  void Split(absl::string_view word, std::vector<Subword>* pieces) const override;
 
   bool ContinuesWord(absl::string_view token) const override {
     return !absl::StartsWith(token, kMetaspace) && !IsUnspaced(CodePointAt(token, 0).value);
@@ -58,19 +58,19 @@ class Unigram final : public SubwordModel {
   }
   // Adds the unknown bytes [begin, end) of `word`, back to front.
   void AddUnknown(
-      absl::string_view word, int32_t begin, int32_t end, std::vector<Piece>* pieces) const;
+      absl::string_view word, int32_t begin, int32_t end, std::vector<Subword>* pieces) const;
 
   const std::vector<double> scores_;
   const int32_t unknown_;
   const std::string unknown_token_;
   const double unknown_score_;
-  const bool drops_first_;          // decoding drops the blanks of the first token
+  const bool drops_first_;          // decoding drops the spaces of the first token
   std::array<int32_t, 256> bytes_;  // ids of the byte fallback; -1: none
   Trie trie_;
 };
 
 void Unigram::AddUnknown(
-    absl::string_view word, int32_t begin, int32_t end, std::vector<Piece>* pieces) const {
+    absl::string_view word, int32_t begin, int32_t end, std::vector<Subword>* pieces) const {
   const absl::string_view part = word.substr(begin, end - begin);
   const auto id = [&](char byte) { return bytes_[static_cast<uint8_t>(byte)]; };
   const bool all = std::all_of(part.begin(), part.end(), [&](char byte) { return id(byte) >= 0; });
@@ -79,7 +79,7 @@ void Unigram::AddUnknown(
     pieces->push_back({id(*byte), begin, end});
 }
 
-void Unigram::Split(absl::string_view word, std::vector<Piece>* pieces) const {
+void Unigram::Split(absl::string_view word, std::vector<Subword>* pieces) const {
   thread_local std::vector<Best> best;  // by the byte at which the pieces end
   const auto size = static_cast<int32_t>(word.size());
   pieces->clear();

@@ -28,14 +28,14 @@ class WordPiece final : public SubwordModel {
     continuing_ = Trie(std::move(continuing));
   }
 
-  void Split(absl::string_view word, std::vector<Piece>* pieces) const override {
+  void Split(absl::string_view word, std::vector<Subword>* pieces) const override {
     pieces->clear();
     const auto unknown = [&] {
       pieces->assign(1, {unknown_, 0, static_cast<int32_t>(word.size())});
     };
     if (word.size() > max_chars_ && CountCodePoints(word) > max_chars_) return unknown();
     for (size_t begin = 0; begin < word.size();) {
-      Piece best{-1, static_cast<int32_t>(begin), static_cast<int32_t>(begin)};
+      Subword best{-1, static_cast<int32_t>(begin), static_cast<int32_t>(begin)};
       const Trie& trie = begin == 0 ? whole_ : continuing_;
       const Trie::Node* node = trie.First(word[begin]);
       for (size_t end = begin + 1; node != nullptr; ++end) {
@@ -54,7 +54,7 @@ class WordPiece final : public SubwordModel {
     return absl::StartsWith(token, kPrefix);
   }
 
-  // Puts a blank between words and removes "##".
+  // Puts a space between words and removes "##".
   void AppendDecoded(absl::string_view token, bool first, std::string* text) const override {
     if (Continues(token)) {
       token.remove_prefix(kPrefix.size());

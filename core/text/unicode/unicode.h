@@ -18,7 +18,7 @@ bool IsMark(char32_t c);         // nonspacing mark (Mn)
 bool IsCombining(char32_t c);    // category M*, as StripAccents knows it
 bool IsWord(char32_t c);         // \w of a regular expression: letter, mark, digit, connector
 bool IsChinese(char32_t c);      // ideographs that stand alone
-bool IsUnspaced(char32_t c);     // of a script without blanks between words: Han, kana, Thai ...
+bool IsUnspaced(char32_t c);     // of a script without spaces between words: Han, kana, Thai ...
 bool IsLetter(char32_t c);       // category L*, of Unicode 16
 bool IsNumber(char32_t c);       // category N*, of Unicode 16
 

@@ -28,7 +28,7 @@ TEST(Subwords, NgramsAreOfCharacters) {
 }
 
 TEST(Subwords, SharesRowsOfEqualNgrams) {
-  const Subwords subwords({"ab", "cab"}, {.min_n = 3, .max_n = 3});
+  const SubwordRows subwords({"ab", "cab"}, {.min_n = 3, .max_n = 3});
   // <ab ab> | <ca cab ab>
   EXPECT_THAT(subwords.of(0), ElementsAre(0, 2, 3));
   EXPECT_THAT(subwords.of(1), ElementsAre(1, 4, 5, 3));

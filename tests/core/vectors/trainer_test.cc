@@ -81,7 +81,7 @@ TEST_F(VectorTrainerTest, ReadsWords) {
   EXPECT_THAT(corpus->counts, ElementsAre(3, 2, 2));
   EXPECT_THAT(corpus->text, ElementsAre(0, 1, 0, 2, 0, 2, 1));
   EXPECT_THAT(corpus->ends, ElementsAre(4, 7));
-  corpus = Read(text, {.blanks = true, .min_count = 1});
+  corpus = Read(text, {.splits_at_space = true, .min_count = 1});
   ASSERT_TRUE(corpus.ok()) << corpus.status();
   EXPECT_THAT(corpus->words, ElementsAre("the", "Caf\xC3\xA9,", "The", "cafe", "cat", "cat."));
   EXPECT_THAT(corpus->ends, ElementsAre(4, 7));
