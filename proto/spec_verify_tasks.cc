@@ -145,9 +145,7 @@ void CheckOneTask(const TaskSpec& spec, SpecErrors* errors) {
     case TaskSpec::kSequenceClassification: return CheckClassification(spec, errors);
     case TaskSpec::kTokenTagging: return CheckTagging(spec, errors);
     case TaskSpec::kSequenceToSequence: return CheckSequenceToSequence(spec, errors);
-    case TaskSpec::kCausalLm:
-    case TaskSpec::kQuestionAnswering:
-    case TaskSpec::TASK_NOT_SET: return;
+    default: return;
   }
 }
 
