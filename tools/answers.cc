@@ -187,11 +187,11 @@ absl::Status AnswerWriter::Write(
 }
 
 absl::Status AnswerWriter::Wait(Cells input, std::string error) {
-  constexpr size_t kMostRows = 10'000, kMostBytes = 8 << 20;
+  constexpr size_t kMaxRows = 10'000, kMaxBytes = 8 << 20;
   waiting_bytes_ += error.size();
   for (const auto& [name, value] : input) waiting_bytes_ += name.size() + value.size();
   waiting_.emplace_back(std::move(input), std::move(error));
-  const bool full = waiting_.size() > kMostRows || waiting_bytes_ > kMostBytes;
+  const bool full = waiting_.size() > kMaxRows || waiting_bytes_ > kMaxBytes;
   return full ? Finish() : absl::OkStatus();
 }
 

@@ -31,7 +31,9 @@ class Prompts {
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     const auto encode = [&](size_t i, int adapter, std::vector<Query>* prompts) -> absl::Status {
       ASSIGN_OR_RETURN(std::vector<int32_t> ids, Prompt(records[i]));
-      prompts->push_back({{.ids = std::move(ids)}, adapter});
+      Query& prompt = prompts->emplace_back();
+      prompt.ids = std::move(ids);
+      prompt.adapter = adapter;
       return absl::OkStatus();
     };
     const auto run = [&](absl::Span<const Query> prompts, Emit emit) -> absl::Status {

@@ -10,12 +10,12 @@
 #include "proto/spec.h"
 #include "tasks/compute_type.h"
 #include "tasks/run/run_folder.h"
-#include "tools/reading.h"
+#include "tools/file_options.h"
 
 namespace cloze {
 namespace {
 
-constexpr size_t kMostAdapters = 32;  // for which records are read at once
+constexpr size_t kMaxAdapters = 32;  // for which records are read at once
 
 // Returns `text` without white space at its ends and, with `lowercase`, in lower case.
 std::string Stripped(const std::string& text, bool lowercase) {
@@ -82,11 +82,7 @@ void AddInputFormat(Command& command, InputOptions* options) {
       "__label__, and a text. ids: token ids separated by blanks. Default: by the extension (.csv "
       ".tsv .jsonl .json .ft); else as --format, if there is one; else text.",
       {.choices = {"text", "csv", "tsv", "jsonl", "fasttext", "ids"}});
-  AddInputReading(command, options);
-}
-
-void AddInputReading(Command& command, InputOptions* options) {
-  AddReading(command, &options->reading, "as in the spec of the model's run");
+  AddFileOptions(command, &options->reading, kReadAsTrained);
 }
 
 void AddFieldOptions(Command& command, InputOptions* options) {
@@ -173,7 +169,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
       session->folder(kDefaultAdapter), session->config(), &input, &options->label_separator));
   RETURN_IF_ERROR(CheckPairs(input));
   options->input.records *=
-      static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
+      static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMaxAdapters));
   return session;
 }
 
@@ -196,7 +192,7 @@ absl::StatusOr<DataSpec> TrainingData(
 absl::Status SetInputData(const std::string& folder, const ModelConfig& config, InputOptions* input,
     std::string* label_separator) {
   ASSIGN_OR_RETURN(input->data, TrainingData(folder, config, label_separator));
-  return OverrideReading(input->reading, &input->data);
+  return OverrideFileOptions(input->reading, &input->data);
 }
 
 absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,

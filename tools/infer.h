@@ -37,8 +37,6 @@ void AddInputOptions(Command& command, InputOptions* options);
 absl::Status CheckPairs(const InputOptions& options);
 // Adds `--input-format` and --set.
 void AddInputFormat(Command& command, InputOptions* options);
-// Adds --set alone.
-void AddInputReading(Command& command, InputOptions* options);
 // Adds --text-field, --text-pair-field and --id-field.
 void AddFieldOptions(Command& command, InputOptions* options);
 // Adds --on-error; `line` completes "line: " in the help: what becomes of a wrong line.

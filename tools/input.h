@@ -29,7 +29,7 @@ struct InputOptions : RecordOptions {
   // How the file is read where it does not tell: as the model's training data were, except for
   // `reading` and the names of RecordOptions.
   DataSpec data = {};
-  std::vector<std::string> reading = {};  // of --set, see OverrideReading
+  std::vector<std::string> reading = {};  // of --set, see OverrideFileOptions
   bool skip_bad = false;                  // return wrong lines as records with `wrong` set
 
   // Returns the name of the input in messages.

@@ -80,7 +80,8 @@ struct UnlabelledTexts {
         const auto task, RestoreTask(folder, session.config(), session.config().max_tokens()));
     if (task != nullptr && task->has_discrete_answers()) command = task->command();
     ASSIGN_OR_RETURN(vectors, VectorsOf(folder));
-    InputOptions input = {.path = file};
+    InputOptions input;
+    input.path = file;
     input.vocab_size = session.config().vocab;
     input.pairs = task != nullptr && task->reads_pairs();
     LoadedSpec reading;

@@ -4,8 +4,8 @@
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
 #include "tasks/inference/scorer.h"
+#include "tools/file_options.h"
 #include "tools/infer.h"
-#include "tools/reading.h"
 
 namespace cloze {
 namespace {

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
+#include "tools/file_options.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -162,7 +163,7 @@ void AddTag(Command& app) {
         "sentences. Default: by the extension (.csv .tsv .jsonl .json .conll .conllu); else as "
         "--format; else text.",
         {.choices = {"text", "csv", "tsv", "jsonl", "ids", "conll", "conllu"}});
-    AddInputReading(command, &options.infer.input);
+    AddFileOptions(command, &options.infer.input.reading, kReadAsTrained);
     AddFieldOptions(command, &options.infer.input);
     AddOutputOptions(
         command, &options.infer, {"csv", "tsv", "jsonl", "conll", "conllu", "text", "ids"});

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "tasks/data/readers.h"
-#include "tools/reading.h"
+#include "tools/file_options.h"
 
 namespace cloze {
 namespace {
@@ -54,13 +54,13 @@ void AddTextOptions(Command& command, TextOptions* options) {
   command.Add("--text-field", &options->text_field,
       "Column or JSON member to learn from, in files named .csv, .tsv, .jsonl or .json.",
       {.type = "NAME"});
-  AddReading(command, &options->reading, "UTF-8, commas or tabs, and a header");
+  AddFileOptions(command, &options->reading, "UTF-8, commas or tabs, and a header");
 }
 
 absl::StatusOr<OpenTexts> TextsOfFiles(const TextOptions& options) {
   DataSpec all;
   all.set_text_field(options.text_field);
-  RETURN_IF_ERROR(OverrideReading(options.reading, &all));
+  RETURN_IF_ERROR(OverrideFileOptions(options.reading, &all));
   const bool table = options.text_field != "text" || all.has_delimiter() || all.has_header();
   return [all, table](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
     const DataSpec::Format format = FormatOfName(path).value_or(DataSpec::TEXT);

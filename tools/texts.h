@@ -12,7 +12,7 @@ namespace cloze {
 
 struct TextOptions {
   std::string text_field = "text";
-  std::vector<std::string> reading;  // of --set, see OverrideReading
+  std::vector<std::string> reading;  // of --set, see OverrideFileOptions
 };
 
 // Adds --text-field and --set.
@@ -20,7 +20,7 @@ void AddTextOptions(Command& command, TextOptions* options);
 
 // Returns a function that opens a file by its extension: of a TSV, CSV or JSONL file the column or
 // member `text_field`, of a CoNLL file the words of each sentence, of a fastText file the texts
-// without their labels, of others the lines. Errors of OverrideReading.
+// without their labels, of others the lines. Errors of OverrideFileOptions.
 absl::StatusOr<OpenTexts> TextsOfFiles(const TextOptions& options);
 
 }  // namespace cloze

@@ -2,9 +2,10 @@
 // kept.
 #include <algorithm>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "core/base/json.h"
 #include "tasks/data/format.h"
-#include "tasks/data/json_objects.h"
 
 namespace cloze {
 namespace {
@@ -39,12 +40,16 @@ class JsonlReader : public FileReader {
   }
 
   absl::StatusOr<bool> NextRecord(bool wait, Record* record) override {
+    if (!wait) {
+      ASSIGN_OR_RETURN(const bool ready, Ready());
+      if (!ready) return false;
+    }
     const auto next_line = [&](std::string* line) {
-      return NextLine(wait || objects_.in_array(), line, record);
+      return NextLine(wait || in_array_, line, record);
     };
-    ASSIGN_OR_RETURN(const bool more, objects_.Next(lines_, next_line, &text_));
+    ASSIGN_OR_RETURN(const bool more, NextText(next_line));
     if (!more) return false;
-    record->line = objects_.line();
+    record->line = line_;
     if (!record->wrong.ok()) return true;
     record->wrong =
         Annotate(ParseJsonRecord(std::move(text_), wanted_.record, wanted_.spec, record),
@@ -85,7 +90,7 @@ class JsonlReader : public FileReader {
   // Reads the members `fields` of the next object; all must be there.
   absl::StatusOr<bool> NextObject(
       const std::vector<Field>& fields, std::vector<JsonValue>* values) {
-    ASSIGN_OR_RETURN(const bool more, NextText());
+    ASSIGN_OR_RETURN(const bool more, NextText([&](std::string* line) { return NextLine(line); }));
     if (!more) return false;
     std::vector<std::string> names, found;
     for (const Field& field : fields) {
@@ -107,17 +112,66 @@ class JsonlReader : public FileReader {
     return true;
   }
 
-  // Reads the text of the next object into text_.
-  absl::StatusOr<bool> NextText() {
-    absl::StatusOr<bool> more = objects_.Next(
-        lines_, [&](std::string* line) { return NextLine(line); }, &text_);
-    line_ = objects_.line();
-    return more;
+  // Reads a line into its argument; false at the end of the file.
+  using ReadLine = absl::FunctionRef<absl::StatusOr<bool>(std::string*)>;
+
+  // Reads the text of the next object into text_; in a file without an array, the next line that is
+  // not blank. kData if an array is not closed or has other elements; ParseJsonLine finds what is
+  // wrong inside objects.
+  absl::StatusOr<bool> NextText(ReadLine next_line) {
+    while (!in_array_) {
+      ASSIGN_OR_RETURN(const bool more, next_line(&text_));
+      if (!more) return false;
+      line_ = lines_.line_number();
+      if (IsBlank(text_)) continue;
+      const size_t first = text_.find_first_not_of(" \t");
+      in_array_ = !had_text_ && text_[first] == '[';
+      had_text_ = true;
+      if (!in_array_) return true;
+      rest_ = text_.substr(first + 1);
+    }
+    return NextElement(next_line);
   }
 
-  std::string text_;
-  int64_t line_ = 0;  // where text_ begins
-  JsonObjects objects_;
+  absl::StatusOr<bool> NextElement(ReadLine next_line) {
+    text_.clear();
+    bool quoted = false, escaped = false;  // inside a string; after a backslash
+    for (int64_t depth = 0;; ++at_) {
+      while (at_ >= rest_.size()) {
+        ASSIGN_OR_RETURN(const bool more, next_line(&rest_));
+        at_ = 0;
+        if (!more && *next_ == '\0') return false;
+        if (!more) return Fail(line_, "the array that begins the file is not closed: expected ]");
+        if (depth > 0) text_ += ' ';
+      }
+      const char c = rest_[at_];
+      if (depth == 0) {
+        if (c == ' ' || c == '\t' || c == '\r') continue;
+        line_ = lines_.line_number();
+        if (!absl::StrContains(next_, c))
+          return Fail(line_, "expected an array of objects with commas between them");
+        next_ = c == '{' ? ",]" : c == ',' ? "{" : "";
+        if (c != '{') continue;
+      }
+      text_ += c;
+      if (static_cast<int64_t>(text_.size()) > kRowBytes)
+        return Fail(line_, "the object is longer than ", kRowBytes, " bytes");
+      depth += quoted ? 0 : (c == '{' || c == '[') - (c == '}' || c == ']');
+      quoted = quoted != (c == '"' && !escaped);
+      escaped = quoted && c == '\\' && !escaped;
+      if (depth > 0) continue;
+      ++at_;
+      return true;
+    }
+  }
+
+  std::string text_;  // of the object
+  int64_t line_ = 0;  // where it begins
+  bool had_text_ = false, in_array_ = false;
+  // In an array: the line being read, the position in it, and the characters allowed next.
+  std::string rest_;
+  size_t at_ = 0;
+  const char* next_ = "{]";
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kBatchTokens = 4096;
-constexpr int64_t kMostKept = 16 << 20;  // numbers that wait for their turn
+constexpr int64_t kMaxKept = 16 << 20;  // numbers that wait for their turn
 
 // Adapters of one base, which all have the same kind of head.
 absl::StatusOr<std::vector<Adapter>> OpenAdapters(
@@ -231,7 +231,7 @@ absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
   };
   for (int64_t begin = 0, end, n = queries.size(); begin < n; begin = end) {
     int64_t sum = size(begin);
-    for (end = begin + 1; end < n && sum + size(end) <= kMostKept; ++end) sum += size(end);
+    for (end = begin + 1; end < n && sum + size(end) <= kMaxKept; ++end) sum += size(end);
     std::vector<std::vector<float>> kept(end - begin);
     std::vector<int64_t> columns(end - begin);
     const auto keep = [&](absl::Span<const int64_t> members, const Pass& pass) {

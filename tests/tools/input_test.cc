@@ -19,6 +19,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = Record::Kind;
 
+InputOptions FormatIs(const std::string& format, const std::string& path = "-") {
+  InputOptions options;
+  options.format = format;
+  options.path = path;
+  return options;
+}
+
 // Returns all records of `content`, in one batch.
 absl::StatusOr<std::vector<Record>> ReadAll(const std::string& content, InputOptions options) {
   options.path = TemporaryFolder() + "/input";
@@ -35,7 +42,7 @@ absl::StatusOr<std::vector<Record>> ReadAll(const std::string& content, InputOpt
 }
 
 Record Json(const std::string& line) {
-  const auto records = ReadAll(line, {.format = "jsonl"});
+  const auto records = ReadAll(line, FormatIs("jsonl"));
   EXPECT_TRUE(records.ok()) << records.status();
   return records.ok() && records->size() == 1 ? records->front() : Record();
 }
@@ -142,7 +149,7 @@ TEST(InputReader, EachFileTellsItsForm) {
         {DataSpec::UTF8, DataSpec::LATIN1, DataSpec::UTF16, DataSpec::WINDOWS1252}) {
       const bool latin = encoding == DataSpec::LATIN1 || encoding == DataSpec::WINDOWS1252;
       for (const char* delimiter : {"", ",", ";", "\t"}) {
-        InputOptions options{.format = format};
+        InputOptions options = FormatIs(format);
         options.pairs = true;
         options.data.set_encoding(encoding);
         options.data.set_delimiter(delimiter);
@@ -160,7 +167,7 @@ TEST(InputReader, EachFileTellsItsForm) {
 }
 
 TEST(InputReader, JsonIsUtf8) {
-  InputOptions options{.format = "jsonl"};
+  InputOptions options = FormatIs("jsonl");
   options.data.set_encoding(DataSpec::WINDOWS1252);
   EXPECT_THAT(FromFile("{\"text\": \"caf\xE9\"}\n", options),
       ElementsAre(HasSubstr("JSON is UTF-8, but this is perhaps Windows-1252")));
@@ -168,7 +175,7 @@ TEST(InputReader, JsonIsUtf8) {
 
 // A model of a file without a header reads others with one.
 TEST(InputReader, AHeaderIsNoText) {
-  InputOptions options{.format = "csv"};
+  InputOptions options = FormatIs("csv");
   options.data.set_header(false);
   options.data.set_text_field("1");
   for (const char* table :
@@ -183,7 +190,9 @@ TEST(InputReader, AHeaderIsNoText) {
 TEST(InputReader, RefusesInputThatIsNotUtf8AtItsEnd) {
   for (const char* format : {"text", "csv", "fasttext"}) {
     for (const bool skip_bad : {false, true}) {
-      const auto texts = FromFile("text\ncaf\xE9\nx\n", {.format = format, .skip_bad = skip_bad});
+      InputOptions options = FormatIs(format);
+      options.skip_bad = skip_bad;
+      const auto texts = FromFile("text\ncaf\xE9\nx\n", options);
       EXPECT_THAT(texts.back(),
           HasSubstr("in:2: not UTF-8, perhaps Windows-1252 or Latin-1; 1 of 3 lines"));
       EXPECT_EQ(texts.size(), format == std::string("csv") ? 3 : 4) << "after the answers";
@@ -193,7 +202,7 @@ TEST(InputReader, RefusesInputThatIsNotUtf8AtItsEnd) {
 
 // A cell that is repeated beside an answer keeps its bytes.
 TEST(InputReader, KeepsCellsByteForByte) {
-  InputOptions options{.path = TemporaryFolder() + "/in", .format = "csv"};
+  InputOptions options = FormatIs("csv", TemporaryFolder() + "/in");
   options.keep = true;
   std::ofstream(options.path, std::ios::binary)
       << "id,text,\"a\r\nb\"\r\n 7 ,\"x\r\ny\nz\"\"\",\t\"q\" \r\n";
@@ -204,6 +213,22 @@ TEST(InputReader, KeepsCellsByteForByte) {
   ASSERT_EQ(records.size(), 1);
   EXPECT_THAT(records[0].cells, ElementsAre(" 7 ", "x\r\ny\nz\"", "\t\"q\" "));
   EXPECT_EQ(records[0].text, "x\ny\nz\"") << "as before, for the tokenizer";
+}
+
+// The writer waits for the answer to the first object.
+TEST(InputReader, ReturnsObjectsOfAnArrayAsTheyCome) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string path = absl::StrCat("/dev/fd/", ends[0]);
+  InputReader reader = *InputReader::Open(FormatIs("jsonl", path));
+  const std::string parts[] = {"[{\"text\": \"a\"},\n", "{\"text\": \"b\"}]\n"};
+  for (const std::string& part : parts) {
+    ASSERT_EQ(write(ends[1], part.data(), part.size()), part.size());
+    std::vector<Record> records;
+    ASSERT_TRUE(reader.Next(&records).ok());
+    EXPECT_EQ(records.size(), 1);
+  }
+  close(ends[0]), close(ends[1]);
 }
 
 TEST(InputReader, ReadsPairs) {
@@ -234,7 +259,8 @@ TEST(InputReader, ReadsJson) {
 TEST(InputReader, FindsTheWordsOfTheSpec) {
   DataSpec data;
   data.set_words_field("forms");
-  const InputOptions options{.format = "jsonl", .data = data};
+  InputOptions options = FormatIs("jsonl");
+  options.data = data;
   for (const char* line : {R"({"forms": ["a", "b"]})", R"({"tokens": ["a", "b"]})"}) {
     const auto records = ReadAll(line, options);
     ASSERT_TRUE(records.ok()) << records.status();
@@ -244,7 +270,7 @@ TEST(InputReader, FindsTheWordsOfTheSpec) {
 }
 
 TEST(InputReader, RefusesJsonWithLineAndMember) {
-  const InputOptions json{.format = "jsonl"};
+  const InputOptions json = FormatIs("jsonl");
   EXPECT_EQ(
       ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": expected a string");
   EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": expected a string");
@@ -279,7 +305,7 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
 }
 
 TEST(InputReader, ReadsArraysOfObjects) {
-  InputOptions options = {.format = "jsonl"};
+  InputOptions options = FormatIs("jsonl");
   const auto records = ReadAll(
       "[{\"text\": \"a\"}, {\"text\":\n \"b ]}\"},\n\n{\"words\": [\"c\", \"d\"]}\n, {\"text\": "
       "\"e\"}]\n",
@@ -298,21 +324,21 @@ TEST(InputReader, ReadsArraysOfObjects) {
 }
 
 TEST(InputReader, ReadsIds) {
-  InputOptions ids{.format = "ids"};
+  InputOptions ids = FormatIs("ids");
   ids.vocab_size = 5;
   const auto records = ReadAll("1  2\t3\n{\"ids\": [4]}\n", ids);
   ASSERT_TRUE(records.ok()) << records.status();
   EXPECT_THAT((*records)[0].ids, ElementsAre(1, 2, 3));
   EXPECT_THAT((*records)[1].ids, ElementsAre(4));
   EXPECT_EQ((*records)[1].kind, Kind::kIds);
-  EXPECT_THAT(ErrorOf("1 x", {.format = "ids"}), HasSubstr("input:1: \"x\" is not a token id"));
-  EXPECT_THAT(ErrorOf("1\n99999999999", {.format = "ids"}),
+  EXPECT_THAT(ErrorOf("1 x", FormatIs("ids")), HasSubstr("input:1: \"x\" is not a token id"));
+  EXPECT_THAT(ErrorOf("1\n99999999999", FormatIs("ids")),
       HasSubstr("input:2: \"99999999999\" is not a token id"));
   EXPECT_THAT(ErrorOf("5", ids), HasSubstr("whose ids are 0 to 4"));
 }
 
 TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
-  InputOptions options{.path = TemporaryFolder() + "/input", .format = "ids"};
+  InputOptions options = FormatIs("ids", TemporaryFolder() + "/input");
   std::ofstream(options.path) << "1\n2\nx\n3\n";
   InputReader reader = *InputReader::Open(options);
   std::vector<Record> records;

@@ -1,4 +1,4 @@
-#include "tools/reading.h"
+#include "tools/file_options.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -6,18 +6,18 @@
 
 namespace cloze {
 
-void AddReading(
-    Command& command, std::vector<std::string>* overrides, const std::string& otherwise) {
+void AddFileOptions(
+    Command& command, std::vector<std::string>* overrides, const std::string& default_text) {
   command.Add("--set", overrides,
       absl::StrCat("How files are written that do not tell it: delimiter=';' (between the columns "
                    "of csv and tsv), "
                    "encoding=WINDOWS1252 (or LATIN1, UTF16), header=false (columns have numbers as "
                    "names). Repeatable. Default: ",
-          otherwise, "."),
+          default_text, "."),
       {.type = "FIELD=VALUE", .repeatable = true});
 }
 
-absl::Status OverrideReading(const std::vector<std::string>& overrides, DataSpec* data) {
+absl::Status OverrideFileOptions(const std::vector<std::string>& overrides, DataSpec* data) {
   constexpr absl::string_view kFields[] = {"delimiter", "encoding", "header"};
   LoadedSpec loaded;
   *loaded.spec.mutable_validation() = *data;
