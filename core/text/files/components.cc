@@ -131,6 +131,9 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
 absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
   const std::string at = "/post_processor", type = file.String(at + "/type");
   SpecialNames& names = data->names;
+  const bool trims = type == "RobertaProcessing" || type == "ByteLevel";  // only these
+  data->trim_offsets = trims && file.Bool(at + "/trim_offsets", true);
+  data->trim_keeps_first = file.Bool(at + "/add_prefix_space", true);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     names.cls = file.String(at + "/cls/0"), names.sep = file.String(at + "/sep/0");
     if (names.cls.empty() || names.sep.empty())
@@ -143,12 +146,24 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
         type == "BertProcessing"
             ? file.AllowOnly(at, {"type", "sep", "cls"})
             : file.AllowOnly(at, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
+    JsonFields fields = file.Fields(at);
+    for (const char* field : {"trim_offsets", "add_prefix_space"}) {
+      // Without one, Hugging Face reads the file as BertProcessing.
+      const Json* flag = fields.Find(field);
+      if (type == "RobertaProcessing" && (flag == nullptr || !flag->is_boolean()))
+        fields.Fail(field, "expected true or false");
+    }
+    RETURN_IF_ERROR(fields.status());
     const auto make = type == "BertProcessing" ? BertTemplates : RobertaTemplates;
     data->templates = make(names.cls, names.sep);
     return absl::OkStatus();
   }
   if (type == "ByteLevel" && data->kind == SubwordKind::kByteBpe) {
-    RETURN_IF_ERROR(file.AllowOnly(at, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    JsonFields fields = file.Fields(at);
+    fields.AllowOnly({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    for (const char* field : {"add_prefix_space", "trim_offsets", "use_regex"})
+      fields.Bool(field, true);
+    RETURN_IF_ERROR(fields.status());
     data->templates = BareTemplates();
     return absl::OkStatus();
   }

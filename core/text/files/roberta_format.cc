@@ -80,13 +80,7 @@ absl::Status ReadRoberta(const JsonFile& file, TokenizerData* data) {
   data->add_prefix_space = fields.Bool("add_prefix_space", true);
   if (!fields.Bool("use_regex", true)) fields.Fail("use_regex", "false is not supported");
   RETURN_IF_ERROR(fields.status());
-  RETURN_IF_ERROR(ReadRobertaModel(file, data));
-  // Only these post-processors trim spans.
-  const std::string post = file.String("/post_processor/type");
-  const bool trims = post == "RobertaProcessing" || post == "ByteLevel";
-  data->trim_offsets = trims && file.Bool("/post_processor/trim_offsets", true);
-  data->trim_keeps_first = file.Bool("/post_processor/add_prefix_space", true);
-  return absl::OkStatus();
+  return ReadRobertaModel(file, data);
 }
 
 // Returns a post-processor that puts special tokens around texts as data.templates says.

@@ -9,8 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/manifest/manifest.h"
 #include "core/text/files/formats.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 
@@ -171,14 +173,22 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
     RETURN_IF_ERROR(CheckMembers(file));
     RETURN_IF_ERROR(format->read(file, &data));
     RETURN_IF_ERROR(CheckDecoder(file, data.kind));
+    const size_t model_tokens = data.tokens.size();
     RETURN_IF_ERROR(ReadAddedTokens(file, &data));
+    const bool adds_bytes =
+        data.kind == SubwordKind::kByteBpe &&
+        std::any_of(
+            data.tokens.begin() + model_tokens, data.tokens.end(), [](const std::string& token) {
+              return CountCodePoints(token) == 1 && BytesOfToken(token).size() == 1;
+            });
+    if (adds_bytes) data.model_tokens = model_tokens;
     RETURN_IF_ERROR(ReadPostProcessor(file, &data));
     const SpecialNames& names = data.names;
     // transformers' BertTokenizer has the usual values of both.
     const bool usual = data.options.clean_text && data.max_word_chars == 100;
     const bool plain =
-        usual && data.steps.empty() && (data.normalized.empty() || format == &kBertFormat) &&
-        format->write != nullptr &&
+        usual && !adds_bytes && data.steps.empty() &&
+        (data.normalized.empty() || format == &kBertFormat) && format->write != nullptr &&
         data.templates == (format == &kBertFormat ? BertTemplates(names.cls, names.sep)
                                                   : RobertaTemplates(names.cls, names.sep));
     if (!plain) KeepFile(file, &data);

@@ -18,9 +18,11 @@ class ByteBpe final : public SubwordModel {
     for (int b = 0; b < 256; ++b) {
       std::string spelling;
       AppendUtf8(ByteCharacter(static_cast<uint8_t>(b)), &spelling);
-      const int32_t id = ids.Find(spelling);
+      int32_t id = ids.Find(spelling);
+      if (id >= static_cast<int64_t>(ModelTokens(data).size())) id = -1;
       bytes_[b] = id < 0 ? unknown : id;
       unknown_[b] = id < 0;
+      drops_ = drops_ || bytes_[b] < 0;
     }
     merges_.reserve(data.merges.size());
     for (size_t rank = 0; rank < data.merges.size(); ++rank) {
@@ -65,7 +67,12 @@ class ByteBpe final : public SubwordModel {
     return found == merges_.end() ? nullptr : &found->second;
   }
 
-  const bool fuses_;  // adjacent unknown bytes are one symbol
+  // Places pieces as Hugging Face does, which adds up the sizes of the spellings of tokens: dropped
+  // bytes have none.
+  void PlacePieces(absl::string_view word, std::vector<Subword>* pieces) const;
+
+  bool drops_ = false;  // some bytes are dropped
+  const bool fuses_;    // adjacent unknown bytes are one symbol
   std::array<int32_t, 256> bytes_;
   std::array<bool, 256> unknown_;
   absl::flat_hash_map<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
@@ -117,6 +124,23 @@ void ByteBpe::Split(absl::string_view word, std::vector<Subword>* pieces) const 
     consider(top.at);
   }
   for (int32_t at = 0; at >= 0; at = symbols[at].next) pieces->push_back(symbols[at].piece);
+  if (drops_) PlacePieces(word, pieces);
+}
+
+void ByteBpe::PlacePieces(absl::string_view word, std::vector<Subword>* pieces) const {
+  std::vector<int32_t> places;  // the byte of `word` of each byte of its spelling
+  const auto spelled = [&](int32_t i) {
+    return ByteCharacter(static_cast<uint8_t>(word[i])) < 0x80 ? 1 : 2;
+  };
+  for (size_t i = 0; i < word.size(); ++i) places.insert(places.end(), spelled(i), i);
+  size_t end = 0;
+  for (Subword& piece : *pieces) {
+    const size_t begin = end;
+    for (int32_t i = piece.begin; i < piece.end; ++i) {
+      if (bytes_[static_cast<uint8_t>(word[i])] >= 0) end += spelled(i);
+    }
+    piece.begin = places[begin], piece.end = places[end - 1] + 1;
+  }
 }
 
 }  // namespace

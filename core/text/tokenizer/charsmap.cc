@@ -1,14 +1,29 @@
 // SentencePiece's precompiled table of replacements.
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/text/tokenizer/text_step.h"
 
 namespace cloze {
 namespace {
+
+// Gives each code point the source of the one `lag` code points before it.
+void LagSources(int64_t lag, NormalText* text) {
+  if (lag == 0 || !text->tracked) return;
+  std::vector<Span> old;  // of code points
+  for (size_t at = 0; at < text->text.size();) {
+    const size_t size = CodePointAt(text->text, at).size;
+    old.push_back(text->source[at]);
+    const auto index = static_cast<int64_t>(old.size()) - 1;
+    std::fill_n(text->source.begin() + at, size, old[std::max<int64_t>(index - lag, 0)]);
+    at += size;
+  }
+}
 
 class Charsmap final : public TextStep {
  public:
@@ -68,7 +83,19 @@ size_t Charsmap::ClusterEnd(absl::string_view text, size_t at) {
 void Charsmap::Apply(NormalText* text) const {
   const std::string& old = text->text;
   TextEdit edit(text);
+  // Hugging Face charges code points that are dropped at the start to those that follow.
+  size_t dropped = 0;  // bytes
+  int64_t lag = 0;     // code points; -1: they have been charged
+  const auto charge = [&] {
+    if (lag >= 0) LagSources(std::exchange(lag, -1), text);
+  };
   const auto replace = [&](size_t at, size_t bytes, const char* with) {
+    if (lag >= 0 && at == dropped && *with == '\0') {
+      dropped += bytes;
+      lag += CountCodePoints(absl::string_view(old).substr(at, bytes));
+    } else {
+      charge();
+    }
     edit.KeepTo(at);
     edit.Replace(bytes, with);
   };
@@ -98,6 +125,7 @@ void Charsmap::Apply(NormalText* text) const {
       at += size;
     }
   }
+  charge();
 }
 
 }  // namespace

@@ -4,22 +4,43 @@
 
 #include "core/base/text.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
 
-// Returns `span` without the spaces around the token `piece`, as Hugging Face trims offsets; with
-// `keep_first`, a single leading space stays.
-Span Trim(absl::string_view piece, Span span, bool keep_first) {
-  const auto spaces = [](auto begin, auto end) {
-    return std::find_if(begin, end, [](char c) { return c != ' '; }) - begin;
-  };
-  const int64_t leading = spaces(piece.begin(), piece.end()),
-                trailing = spaces(piece.rbegin(), piece.rend());
-  if (leading > 1 || !keep_first) span.begin = std::min(span.begin + leading, span.end);
-  if (span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
-  return span;
+// Returns the white space at the start of a token, with byte-level spaces.
+int64_t LeadingSpaces(absl::string_view token) {
+  int64_t count = 0;
+  for (size_t at = 0; at < token.size(); ++count) {
+    const CodePoint c = CodePointAt(token, at);
+    if (c.value != ByteCharacter(' ') && !IsSpace(c.value)) break;
+    at += c.size;
+  }
+  return count;
 }
+
+int64_t TrailingSpaces(absl::string_view token) {
+  int64_t count = 0;
+  for (size_t end = token.size(); end > 0; ++count) {
+    size_t at = end - 1;
+    while (at > 0 && (token[at] & 0xC0) == 0x80) --at;
+    if (LeadingSpaces(token.substr(at, end - at)) == 0) break;
+    end = at;
+  }
+  return count;
+}
+
+// Returns the end of the `count` code points at text[at].
+int64_t SkipCodePoints(absl::string_view text, int64_t at, int64_t count) {
+  for (; count > 0; --count) at += CodePointAt(text, at).size;
+  return at;
+}
+
+// White space at the two ends of a token.
+struct OuterSpaces {
+  int64_t leading, trailing;
+};
 
 // Memory of a thread.
 struct EncodeScratch {
@@ -27,19 +48,22 @@ struct EncodeScratch {
   std::vector<Subword> pieces;
   std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
   std::vector<int64_t> starts;  // byte where each code point of the raw word starts
+  std::vector<OuterSpaces> spaces;  // of the tokens of a text, if spans are trimmed
 };
 thread_local EncodeScratch encode_scratch;
 
 // Adds the tokens of a text to an encoding.
 class TextEncoder {
  public:
-  // `text`, `pipeline` and `encoding` must outlive this object. `number` is that of the first word,
-  // or of all words if the text is given as one word.
-  TextEncoder(const Pipeline& pipeline, absl::string_view text, bool given, int32_t number,
-      Encoding* encoding)
-      : pipeline_(pipeline), text_(text), encoding_(*encoding), given_(given), number_(number) {}
+  // `text`, `tokens` (by id), `pipeline` and `encoding` must outlive this object. `number` is that
+  // of the first word, or of all words if the text is given as one word.
+  TextEncoder(const Pipeline& pipeline, absl::Span<const std::string> tokens,
+      absl::string_view text, bool given, int32_t number, Encoding* encoding)
+      : pipeline_(pipeline), tokens_(tokens), text_(text), encoding_(*encoding), given_(given),
+        number_(number) {}
 
-  void Run();
+  // `first`: the text is not a given word after others.
+  void Run(bool first);
 
  private:
   // Sets the position in the text to byte `to`.
@@ -58,10 +82,15 @@ class TextEncoder {
   void AddToken(const AddedTokens::Match& match);
   // Adds the tokens of the word at bytes `word` of the text, and passes it.
   void AddWord(Span word, bool prefixed);
+  // Adds a token, whose characters are `shown`.
+  void Add(int32_t id, absl::string_view shown, Span bytes, Span chars);
+  // Trims the spans of the tokens from `begin` on, as Hugging Face does. `first`: as for Run.
+  void Trim(size_t begin, bool first);
   // Maps the bytes of the normalized word back to the text. Returns the code points of the word.
   int64_t MapToText(Span word, bool prefixed);
 
   const Pipeline& pipeline_;
+  const absl::Span<const std::string> tokens_;
   const absl::string_view text_;
   Encoding& encoding_;
   const bool given_;
@@ -88,8 +117,28 @@ int64_t TextEncoder::MapToText(Span word, bool prefixed) {
   return count;
 }
 
+void TextEncoder::Add(int32_t id, absl::string_view shown, Span bytes, Span chars) {
+  encoding_.Add(id, 0, number_, bytes, chars);
+  if (pipeline_.post.trims_spans)
+    scratch_.spaces.push_back({LeadingSpaces(shown), TrailingSpaces(shown)});
+}
+
+void TextEncoder::Trim(size_t begin, bool first) {
+  const bool keeps_first = pipeline_.post.keeps_first_space;
+  for (size_t i = 0; i < scratch_.spaces.size(); ++i) {
+    auto [leading, trailing] = scratch_.spaces[i];
+    Span &bytes = encoding_.bytes[begin + i], &chars = encoding_.chars[begin + i];
+    if (keeps_first && leading == 1 && ((first && i == 0) || chars.begin == 0)) leading = 0;
+    if (leading == 0 && trailing == 0) continue;
+    leading = std::min(leading, chars.end - chars.begin);
+    bytes.begin = SkipCodePoints(text_, bytes.begin, leading);
+    chars.begin += leading;
+    if (chars.end >= trailing) chars.end = std::max(chars.end - trailing, chars.begin);
+    bytes.end = SkipCodePoints(text_, bytes.begin, chars.end - chars.begin);
+  }
+}
+
 void TextEncoder::AddWord(Span word, bool prefixed) {
-  const PostProcessor& post = pipeline_.post;
   const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
   const std::string& normal = scratch_.word;
   const std::vector<Subword>& pieces = scratch_.pieces;
@@ -107,14 +156,11 @@ void TextEncoder::AddWord(Span word, bool prefixed) {
       bytes = {scratch_.starts[first], scratch_.starts[last]};
       chars = {chars_ + first, chars_ + last};
     }
-    if (post.trims_spans) {
-      const bool keep_first =
-          (prefixed && piece.begin == 0) || (post.keeps_first_space && bytes.begin == 0);
-      const auto part = absl::string_view(normal).substr(piece.begin, piece.end - piece.begin);
-      bytes = Trim(part, bytes, keep_first), chars = Trim(part, chars, keep_first);
-      if (chars.begin == chars.end) bytes.end = bytes.begin;
-    }
-    encoding_.Add(piece.id, 0, number_, bytes, chars);
+    const absl::string_view part(normal.data() + piece.begin, piece.end - piece.begin);
+    Add(piece.id, pipeline_.model->ShowsText(piece.id) ? part : tokens_[piece.id], bytes, chars);
+    // A prefix is no part of the text. The reference takes the first character instead.
+    if (pipeline_.post.trims_spans && prefixed && piece.begin == 0)
+      scratch_.spaces.back().leading = 0;
   }
   byte_ = word.end, chars_ += count;
   number_ += !given_;
@@ -128,20 +174,19 @@ void TextEncoder::AddWords(size_t begin, size_t end, WordContext context) {
 }
 
 void TextEncoder::AddToken(const AddedTokens::Match& match) {
-  const Span bytes = pipeline_.post.trims_spans ? match.token : match.span;
+  const Span bytes = match.span;
   Advance(bytes.begin);
   const int64_t chars = chars_;
   Advance(bytes.end);
-  encoding_.Add(match.id, 0, number_, bytes, {chars, chars_});
+  Add(match.id, text_.substr(bytes.begin, bytes.end - bytes.begin), bytes, {chars, chars_});
   number_ += !given_;
-  Advance(match.span.end);
 }
 
 void TextEncoder::AddNormalized(size_t begin, size_t end) {
   NormalText normal;
   pipeline_.NormalizeText(text_.substr(begin, end - begin), true, &normal);
   const size_t first = encoding_.ids.size();
-  TextEncoder inner(pipeline_, normal.text, given_, number_, &encoding_);
+  TextEncoder inner(pipeline_, tokens_, normal.text, given_, number_, &encoding_);
   ForEachPart(
       pipeline_.added_normal, normal.text,
       [&](size_t from, size_t to) {
@@ -172,7 +217,9 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
   byte_ = end, chars_ += count;
 }
 
-void TextEncoder::Run() {
+void TextEncoder::Run(bool first) {
+  const size_t begin = encoding_.ids.size();
+  scratch_.spaces.clear();
   ForEachPart(
       pipeline_.added, text_,
       [&](size_t begin, size_t end) {
@@ -180,6 +227,7 @@ void TextEncoder::Run() {
         AddWords(begin, end, {.start = begin == 0, .given = given_});
       },
       [&](const AddedTokens::Match& match) { AddToken(match); });
+  Trim(begin, first);
 }
 
 // Puts special tokens, if `special`, around the tokens that add_text(text, encoding) adds.
@@ -216,20 +264,23 @@ int64_t TokensRead(
 }  // namespace
 
 Encoding Tokenizer::Encode(absl::string_view text, bool special) const {
-  return Assemble(pipeline_.post.single, special,
-      [&](int, Encoding* encoding) { TextEncoder(pipeline_, text, false, 0, encoding).Run(); });
+  return Assemble(pipeline_.post.single, special, [&](int, Encoding* encoding) {
+    TextEncoder(pipeline_, data_.tokens, text, false, 0, encoding).Run(true);
+  });
 }
 
 Encoding Tokenizer::EncodePair(absl::string_view a, absl::string_view b) const {
   return Assemble(pipeline_.post.pair, true, [&](int text, Encoding* encoding) {
-    TextEncoder(pipeline_, text == 0 ? a : b, false, 0, encoding).Run();
+    TextEncoder(pipeline_, data_.tokens, text == 0 ? a : b, false, 0, encoding).Run(true);
   });
 }
 
 Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool special) const {
   return Assemble(pipeline_.post.single, special, [&](int, Encoding* encoding) {
+    const size_t begin = encoding->ids.size();
     for (size_t i = 0; i < words.size(); ++i)
-      TextEncoder(pipeline_, words[i], true, static_cast<int32_t>(i), encoding).Run();
+      TextEncoder(pipeline_, data_.tokens, words[i], true, static_cast<int32_t>(i), encoding)
+          .Run(encoding->ids.size() == begin);
   });
 }
 

@@ -120,6 +120,8 @@ class SubwordModel {
   // Appends the decoded form of `token`; `first`: it is the first token of the text. One token
   // alone may not be valid UTF-8.
   virtual void AppendDecoded(absl::string_view token, bool first, std::string* text) const = 0;
+  // True if a token `id` stands for the text that it covers, and not for the token of this id.
+  virtual bool ShowsText(int32_t) const { return false; }
   // Returns `token` as shown to people; not always valid UTF-8.
   virtual std::string Show(absl::string_view token) const { return std::string(token); }
 };
@@ -132,8 +134,8 @@ struct PostProcessor {
     int32_t type = 0;  // token type id
   };
   std::vector<Item> single, pair;
-  bool trims_spans = false;        // spans leave out the spaces around a token, ...
-  bool keeps_first_space = false;  // ... but not a space at the start of the text
+  bool trims_spans = false;        // spans leave out the white space of a token, ...
+  bool keeps_first_space = false;  // ... but not one space at the start of the text
 };
 
 struct Pipeline {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
 
@@ -35,13 +36,15 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
     case SubwordKind::kByteBpe:
       SetByteLevelText(data.add_prefix_space, &p);
       p.model = MakeByteBpe(data, ids, data.drops_unknown ? -1 : unknown);
-      p.post.trims_spans = data.trim_offsets, p.post.keeps_first_space = data.trim_keeps_first;
       break;
     case SubwordKind::kUnigram:
       SetMetaspaceText(data.metaspace, &p);
       p.model = MakeUnigram(data, ids, unknown);
       break;
   }
+  p.post.trims_spans =
+      data.trim_offsets && (data.kind == SubwordKind::kByteBpe || !data.json.empty());
+  p.post.keeps_first_space = data.trim_keeps_first;
   p.steps.insert(p.steps.end(), data.steps.begin(), data.steps.end());
   const auto resolve = [&](const std::vector<TemplateItem>& items) {
     std::vector<PostProcessor::Item> result;
@@ -68,7 +71,8 @@ std::string RulesKey(const TokenizerData& data) {
   if (data.max_word_chars != usual.max_word_chars)
     absl::StrAppend(&key, " | longest word ", data.max_word_chars);
   if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
-  if (data.trim_offsets != usual.trim_offsets || data.trim_keeps_first != usual.trim_keeps_first)
+  if (data.kind == SubwordKind::kByteBpe &&
+      (data.trim_offsets != usual.trim_offsets || data.trim_keeps_first != usual.trim_keeps_first))
     absl::StrAppend(&key, " | trim ", data.trim_offsets, data.trim_keeps_first);
   if (data.one_type && data.kind == SubwordKind::kWordPiece) absl::StrAppend(&key, " | one type");
   for (const int32_t id : data.added) {
@@ -192,7 +196,7 @@ Tokenizer::Tokenizer(TokenizerData data, TokenIds ids)
     }
     pipeline_.NormalizeText(token(id), false, &text);
     found.text = text.text;
-    if (!found.text.empty()) normal.push_back(std::move(found));
+    normal.push_back(std::move(found));
   }
   pipeline_.added = AddedTokens(std::move(raw));
   pipeline_.added_normal = AddedTokens(std::move(normal));
@@ -201,7 +205,16 @@ Tokenizer::Tokenizer(TokenizerData data, TokenIds ids)
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
     TokenizerData data, const TokenOrigin& origin) {
   ASSIGN_OR_RETURN(TokenIds ids, CheckTokens(origin, &data));
-  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(data), std::move(ids)));
+  auto tokenizer = absl::WrapUnique(new Tokenizer(std::move(data), std::move(ids)));
+  NormalText text;
+  for (const int32_t id : tokenizer->data_.normalized) {
+    tokenizer->pipeline_.NormalizeText(tokenizer->token(id), false, &text);
+    if (!text.text.empty()) continue;
+    return Error(Exit::kData, QuotePath(origin.file),
+        ": added_tokens: ", Quote(tokenizer->token(id)),
+        ": the normalizer leaves nothing of it: expected normalized ", "false");
+  }
+  return tokenizer;
 }
 
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {

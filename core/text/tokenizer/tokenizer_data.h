@@ -78,6 +78,9 @@ struct TokenizerData {
   Templates (*make_templates)(const std::string& cls, const std::string& sep) = nullptr;
   bool one_type = false;        // both texts of a pair have token type 0
   bool truncates_left = false;  // long texts lose their head (truncation_side: left)
+  // Spans leave out white space, but not one space at the start of the text. The other kinds than
+  // byte-level BPE have that only if a tokenizer.json is kept.
+  bool trim_offsets = true, trim_keeps_first = false;
   // The original tokenizer.json, and its rules that determine ids, kept when our writer cannot
   // reproduce the file; else empty.
   std::string json = "", rules = "";
@@ -85,13 +88,13 @@ struct TokenizerData {
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
   NormalizerOptions options = {};
   int64_t max_word_chars = 100;  // longer words are unknown
-  size_t model_tokens = 0;       // N: only the first N tokens are pieces of words; 0: all
+  // N: only the first N tokens are pieces of words; 0: all. Byte-level BPE sets it only if a token
+  // beyond them spells a byte.
+  size_t model_tokens = 0;
 
   // Byte-level BPE.
   std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
   bool add_prefix_space = false;  // a text that does not begin with a space gets one
-  bool trim_offsets = true;       // spans leave out the spaces before a word, ...
-  bool trim_keeps_first = false;  // ... but not a space at the start of the text
   bool drops_unknown = true;      // bytes that are no token are dropped, else unknown, ...
   bool fuse_unknown = false;      // ... and adjacent ones are one token
 

@@ -24,12 +24,15 @@ class Unigram final : public SubwordModel {
     for (size_t id = 0; id < scores_.size(); ++id)
       entries.push_back({data.tokens[id], static_cast<int32_t>(id)});
     trie_ = Trie(std::move(entries));
-    for (int b = 0; b < 256; ++b)
-      bytes_[b] = data.byte_fallback ? ids.Find(absl::StrFormat("<0x%02X>", b)) : -1;
+    for (int b = 0; b < 256; ++b) {
+      const int32_t id = data.byte_fallback ? ids.Find(absl::StrFormat("<0x%02X>", b)) : -1;
+      bytes_[b] = id < static_cast<int64_t>(scores_.size()) ? id : -1;
+    }
   }
 
   void Split(absl::string_view word, std::vector<Subword>* pieces) const override;
 
+  bool ShowsText(int32_t id) const override { return id == unknown_; }
   bool ContinuesWord(absl::string_view token) const override {
     return !absl::StartsWith(token, kMetaspace) && !IsUnspaced(CodePointAt(token, 0).value);
   }
