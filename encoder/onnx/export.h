@@ -30,9 +30,9 @@ absl::Status CheckExportable(const ModelConfig& config, const std::string& folde
 // them), and token_type_ids if the model has types. Outputs, f32: logits, of a text [batch_size,
 // labels], of each token [batch_size, sequence_length, labels or vocab]; start_logits and
 // end_logits; or last_hidden_state, with `pool` also sentence_embedding [batch_size, hidden]. With
-// a CRF, logits are its emissions. In int8, weights have a scale per output, and activations a scale
-// and a zero point per tensor, computed in each run, so that results depend on the batch. Requires
-// CheckExportable.
+// a CRF, logits are its emissions. In int8, weights have a scale per output, and activations a
+// scale and a zero point per tensor, computed in each run, so that results depend on the batch.
+// Requires CheckExportable.
 absl::Status ExportOnnx(const Model& model, const OnnxOptions& options, const std::string& folder);
 
 }  // namespace cloze
