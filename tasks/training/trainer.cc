@@ -184,8 +184,10 @@ void Trainer::WatchSources() {
 
 absl::StatusOr<Trainer::Summary> Trainer::Summarize() const {
   const std::string& metric = run_.state.metric();
-  Summary summary = {
-      .steps = run_.state.step(), .loss = run_.state.last_loss(), .best = best_.Results()};
+  Summary summary;
+  summary.steps = run_.state.step();
+  summary.loss = run_.state.last_loss();
+  summary.best = best_.Results();
   if (run_.inputs->validation.has_value() && !metric.empty()) {
     ASSIGN_OR_RETURN(summary.metric, FindMetric(MetricsOf(*run_.inputs->task, spec()), metric));
   }
