@@ -177,7 +177,8 @@ for line in $lines; do found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}"); done
 if (( $#found )); then _describe cloze found; else _files; fi
 )";
 constexpr char kFish[] = R"(# fish completion of cloze. Written by `cloze help --write`.
-complete -c cloze -a '(cloze help --complete -- (commandline -opc)[2..] (commandline -ct) 2> /dev/null)'
+complete -c cloze -a \
+  '(cloze help --complete -- (commandline -opc)[2..] (commandline -ct) 2> /dev/null)'
 )";
 
 absl::Status WriteManual(const std::string& folder) {

@@ -169,6 +169,25 @@ void CheckData(const LoadedSpec& loaded, const Task& task, InputErrors* wrong) {
     wrong->Check(AtData(loaded, "validation", task.CheckData(spec.validation())));
 }
 
+// Learns the labels, writes the task into inputs->config, and binds the task to it.
+absl::Status DescribeTask(
+    const LoadedSpec& loaded, const std::atomic<bool>* stop, RunInputs* inputs) {
+  const TaskSpec& spec = loaded.spec;
+  Task& task = *inputs->task;
+  ModelConfig& config = inputs->config;
+  absl::StatusOr<std::vector<std::string>> labels = std::vector<std::string>();
+  if (task.labelled() != nullptr) labels = task.labelled()->LearnLabels(spec.train(), config, stop);
+  if (!labels.ok()) return AtData(loaded, "train", labels.status());
+  config.labels = *std::move(labels);
+  config.pooler = config.crf = false;
+  config.problem_type.clear();
+  config.task_fields.clear();
+  task.Describe(spec.train(), &config);
+  AddFields(spec.train(), &config);
+  const absl::Status bound = task.Bind(config, inputs->tokenizer.get(), spec.seed());
+  return bound.ok() ? bound : AtField(loaded, TokenizerField(spec), bound);
+}
+
 }  // namespace
 
 std::string RunInputs::EvaluatedData() const {
@@ -248,18 +267,7 @@ absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOpt
   if (!wrong.list.empty()) return wrong.list.front();
   ASSIGN_OR_RETURN(inputs.start, ReadStartVectors(loaded, config, *inputs.tokenizer));
   if (!inputs.start.ids.empty()) notes->push_back(inputs.start.Describe(config.vocab));
-  absl::StatusOr<std::vector<std::string>> labels = std::vector<std::string>();
-  if (task.labelled() != nullptr)
-    labels = task.labelled()->LearnLabels(spec.train(), config, options.stop);
-  if (!labels.ok()) return AtData(loaded, "train", labels.status());
-  config.labels = *std::move(labels);
-  config.pooler = config.crf = false;
-  config.problem_type.clear();
-  config.task_fields.clear();
-  task.Describe(spec.train(), &config);
-  AddFields(spec.train(), &config);
-  const absl::Status bound = task.Bind(config, inputs.tokenizer.get(), spec.seed());
-  if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);
+  RETURN_IF_ERROR(DescribeTask(loaded, options.stop, &inputs));
   const auto build = [&](const DataSpec& data, const std::string& made_before) {
     BuildOptions of_part = options;
     of_part.made = made_before;

@@ -37,7 +37,8 @@ ShardedParams::ShardedParams(
   for (const ParamSlice& slice : SlicesOf(*store)) {
     const Param& p = store->param(slice.param);
     const bool one_updater = whole(slice.param);
-    const bool narrow = !one_updater && p.matmul_only && product == DType::kBf16 && ranks->size() > 1;
+    const bool narrow =
+        !one_updater && p.matmul_only && product == DType::kBf16 && ranks->size() > 1;
     const int owner = OwnerOf(slice.grad, ranks->size());
     if (owner == ranks->rank()) owned_.push_back(std::ssize(slices_));
     slices_.push_back(

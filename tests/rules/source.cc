@@ -146,6 +146,15 @@ void CountMembers(const SourceFile& file, size_t first, size_t last, Block* bloc
   }
 }
 
+// Returns the name of the class whose head is `head`: the last identifier before its bases.
+std::string ClassName(const std::string& head) {
+  std::string name;
+  for (const std::string& word : Identifiers(head.substr(0, head.find_first_of(":{")))) {
+    if (word != "final") name = word;
+  }
+  return name;
+}
+
 }  // namespace
 
 std::vector<Block> Blocks(const SourceFile& file) {
@@ -177,6 +186,7 @@ std::vector<Block> Blocks(const SourceFile& file) {
         !has_arguments && word != "enum" &&
         (head.find("class ") != std::string::npos || head.find("struct ") != std::string::npos);
     if (block.is_class) {
+      block.name = ClassName(head);
       CountMembers(file, i, last, &block);
     } else if (!has_arguments || std::find(kOther.begin(), kOther.end(), word) != kOther.end()) {
       continue;

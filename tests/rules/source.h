@@ -28,6 +28,7 @@ std::vector<std::string> StripComments(const std::string& text);
 // A class or a function with a body of several lines.
 struct Block {
   bool is_class = false;
+  std::string name;     // of a class
   size_t first = 0;     // line of its name, or where its head begins
   int64_t lines = 0;    // from there to the closing brace
   int64_t members = 0;  // of a class: data members

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -38,8 +39,31 @@ const std::vector<SourceFile>& Code() {
   return files;
 }
 
-// Most methods (declarations that are not data) and data members of a class.
-constexpr int64_t kMethods = 33, kMembers = 34;
+// Most methods (declarations that are not data) and data members of a class, and the classes that
+// have more. The list may only get shorter, and its numbers lower.
+constexpr int64_t kMethods = 20, kMembers = 16;
+struct LargeClass {
+  const char *file, *name;
+  int64_t methods, members;  // 0: not above the limit
+};
+constexpr LargeClass kLargeClasses[] = {
+    {"core/base/json.cc", "Sax", 21, 0},
+    {"core/comm/ranks.h", "Ranks", 21, 0},
+    {"core/ops/kernels/attention.h", "AttentionArgs", 0, 17},
+    {"core/tensor/param_store.h", "ParamStore", 23, 0},
+    {"core/text/tokenizer/tokenizer_data.h", "TokenizerData", 0, 26},
+    {"encoder/families/family.h", "Family", 0, 20},
+    {"encoder/graph/graph.h", "OnnxGraph", 21, 0},
+    {"encoder/model.h", "Model", 21, 0},
+    {"encoder/modules/architecture.h", "Architecture", 0, 34},
+    {"encoder/modules/encoder.h", "Encoder", 24, 0},
+    {"tasks/console/progress.h", "Progress", 0, 19},
+    {"tasks/inference/session.h", "Session", 27, 0},
+    {"tasks/jobs/plan.h", "RunPlan", 0, 19},
+    {"tasks/sequence_classification.cc", "SequenceClassification", 28, 0},
+    {"tasks/text_metrics.cc", "TextMetrics", 0, 18},
+    {"tools/bench/bench.h", "Options", 0, 17},
+};
 
 // Each room with the rooms directly below it, lower rooms first. Generated proto files are in
 // proto.
@@ -243,6 +267,7 @@ TEST(Rules, TheScannerSeesFunctionsAndClasses) {
   const std::vector<Block> blocks = Blocks(file);
   ASSERT_EQ(blocks.size(), 3);
   EXPECT_TRUE(blocks[0].is_class);
+  EXPECT_EQ(blocks[0].name, "A");
   EXPECT_EQ(blocks[0].first, 0);
   EXPECT_EQ(blocks[0].lines, 17);
   EXPECT_EQ(blocks[0].methods, 3);
@@ -266,9 +291,36 @@ TEST(Rules, FunctionsAndClassesAreSmall) {
       if (!block.is_class) {
         too_many(block.lines, IsTest(file) ? 100 : 60, "lines in a function");  // tests have tables
       } else if (!IsTest(file)) {
-        too_many(block.methods, kMethods, "methods");
-        too_many(block.members, kMembers, "data members");
+        LargeClass limit = {"", "", kMethods, kMembers};
+        for (const LargeClass& large : kLargeClasses) {
+          if (file.path != large.file || block.name != large.name) continue;
+          limit.methods = std::max(limit.methods, large.methods);
+          limit.members = std::max(limit.members, large.members);
+          if ((large.methods > 0 && block.methods < large.methods) ||
+              (large.members > 0 && block.members < large.members))
+            Add(&findings, file, block.first, "is smaller than kLargeClasses says: lower it there");
+        }
+        too_many(block.methods, limit.methods, "methods");
+        too_many(block.members, limit.members, "data members");
       }
+    }
+  }
+  EXPECT_THAT(findings, IsEmpty());
+}
+
+// Lower floors know neither how a command spells a setting nor the names of Hugging Face.
+TEST(Rules, LowerFloorsDoNotNameHigherOnes) {
+  const std::regex flag("\"[^\"]*--[a-z][a-z-]+"), family("\\bFamily\\b");
+  Findings findings;
+  for (const SourceFile& file : Code()) {
+    if (IsTest(file) || StartsWith(file.path, "tools/") || StartsWith(file.path, "proto/"))
+      continue;
+    const bool module = StartsWith(file.path, "encoder/modules/");
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (std::regex_search(file.lines[i], flag))
+        Add(&findings, file, i, "names a flag of the command line");
+      if (module && std::regex_search(file.code[i], family))
+        Add(&findings, file, i, "names Family");
     }
   }
   EXPECT_THAT(findings, IsEmpty());
