@@ -123,7 +123,7 @@ $mpirun -n 2 sh -c '"$0" "$@" --set seed=$((1 + ${OMPI_COMM_WORLD_RANK:-$PMI_RAN
   "$mpi_program" pretrain lm.textproto --set output.directory=$run > out 2> err < /dev/null && fail "another seed is accepted"
 grep -q 'rank 1 on .*: the spec: "seed: 2": expected "seed: 1" as on rank 0' err || fail "$(cat err)"
 [ ! -e $run ] || fail "a refused run left a folder"
-$mpirun -n 2 "$mpi_program" vocab > out 2> err < /dev/null && fail "vocab is accepted"
+$mpirun -n 2 "$mpi_program" vocab --text text.txt --out vocab-of-ranks > out 2> err < /dev/null && fail "vocab is accepted"
 grep -q 'expected pretrain, finetune or evaluate' err || fail "$(cat err)"
 $mpirun -n 2 "$mpi_program" --threads 1 pretrain --plan > out 2> err < /dev/null && fail "no spec is accepted"
 grep -q 'cloze pretrain: spec is required' err || fail "$(cat err)"
