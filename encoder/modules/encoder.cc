@@ -308,8 +308,7 @@ BlockValues Encoder::Embed(const GraphPass& pass) const {
   if (types_ >= 0) x = graph.Add("Add", {x, gather(types_, TypeRows(pass))});
   if (positions_ >= 0) {
     const Value positions = gather(positions_, PositionRows(pass));
-    if (!config_.positions_after_pad)
-      graph.DeclareShape(positions, {kSequenceLength, size});
+    if (!config_.positions_after_pad) graph.DeclareShape(positions, {kSequenceLength, size});
     x = graph.Add("Add", {x, positions});
   }
   x = embedding_norm_.Export(pass, x, "embeddings");

@@ -5,8 +5,8 @@
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/families/families.h"
-#include "tests/fuzz/input.h"
 #include "tasks/data/record.h"
+#include "tests/fuzz/input.h"
 
 namespace cloze {
 namespace {
