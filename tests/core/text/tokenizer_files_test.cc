@@ -117,7 +117,7 @@ TEST_F(Files, VocabErrorsNameTheLine) {
   const std::string path = Write("vocab.txt", std::string(kVocab) + "x\nhello\n");
   ExpectError(path, Exit::kData, ":13: token hello is a duplicate of line 6");
   Write("vocab.txt", "[PAD]\n[UNK]\n\n[CLS]\n");
-  ExpectError(path, Exit::kData, ":3: blank");
+  ExpectError(path, Exit::kData, ":3: empty");
   Write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[MASK]\na\n");
   ExpectError(path, Exit::kData, "no separator token");
   Write("vocab.txt", std::string(kVocab) + std::string(1025, 'a') + "\n");
