@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
+#include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 
@@ -16,7 +16,7 @@ struct Seen {
   uint64_t target = 0;
   bool conflicts = false;
 };
-using SeenSequences = absl::flat_hash_map<uint64_t, Seen>;
+using SeenSequences = HashMap<uint64_t, Seen>;
 
 template <typename T>
 uint64_t HashOf(const std::vector<T>& values, uint64_t seed) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "encoder/families/model_config.h"
 #include "proto/task.pb.h"
@@ -57,7 +57,7 @@ class LabelIds {
 
  private:
   std::vector<std::string> labels_;
-  absl::flat_hash_map<std::string, int32_t> ids_;
+  HashMap<std::string, int32_t> ids_;
 };
 
 // Turns the labels of texts into targets, and keeps what they show. With `evaluates`, labels that

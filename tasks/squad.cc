@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
+#include "core/base/hash_map.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
@@ -146,7 +146,7 @@ std::vector<std::string> SquadWords(absl::string_view text) {
 
 double SquadF1(const std::vector<std::string>& predicted, const std::vector<std::string>& gold) {
   if (predicted.empty() || gold.empty()) return predicted == gold;
-  absl::flat_hash_map<std::string, int64_t> counts;
+  HashMap<std::string, int64_t> counts;
   for (const std::string& word : gold) ++counts[word];
   double same = 0;
   for (const std::string& word : predicted) same += counts[word]-- > 0;

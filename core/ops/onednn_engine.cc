@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
+#include "core/base/hash_map.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
@@ -105,7 +105,7 @@ struct Worker {
   LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
   // Of each primitive. Only their addresses change between tiles, because creating them takes
   // longer than a small product.
-  absl::flat_hash_map<const Cached*, std::unordered_map<int, memory>> arguments = {};
+  HashMap<const Cached*, std::unordered_map<int, memory>> arguments = {};
 };
 
 class OneDnnEngine : public MatmulEngine {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/file.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "core/tensor/mat.h"
 
@@ -107,7 +107,7 @@ class SafetensorsReader {
   std::vector<File> files_;
   std::vector<TensorInfo> tensors_;
   Metadata metadata_;
-  absl::flat_hash_map<std::string, size_t> index_;
+  HashMap<std::string, size_t> index_;
 };
 
 // Rows of a stored matrix, read on first use: a few texts need few rows of an embedding table, and

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/base/charset.h"
 #include "core/base/file.h"
+#include "core/base/hash_map.h"
 #include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
@@ -28,7 +28,7 @@ class WordIndex {
   std::vector<std::string> words;
 
  private:
-  absl::flat_hash_map<std::string, int32_t> numbers_;
+  HashMap<std::string, int32_t> numbers_;
 };
 
 class CorpusReader {

@@ -1,7 +1,7 @@
 #include "core/vectors/subwords.h"
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/hash_map.h"
 
 namespace cloze {
 
@@ -33,7 +33,7 @@ std::vector<int64_t> NgramBuckets(absl::string_view word, const SubwordOptions& 
 
 SubwordRows::SubwordRows(const std::vector<std::string>& words, const SubwordOptions& options)
     : rows_(std::ssize(words)) {
-  absl::flat_hash_map<int64_t, int32_t> row_of;
+  HashMap<int64_t, int32_t> row_of;
   for (size_t word = 0; word < words.size(); ++word) {
     list_.push_back(static_cast<int32_t>(word));
     for (const int64_t bucket : NgramBuckets(words[word], options)) {

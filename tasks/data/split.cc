@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
+#include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 
@@ -79,7 +80,7 @@ void Split::ChooseByRank() {
       rare.emplace_back(hashes[i], &label);
   }
   std::sort(rare.begin(), rare.end());
-  absl::flat_hash_set<const std::string*> had;
+  HashSet<const std::string*> had;
   for (const auto& [hash, label] : rare) {
     if (had.size() == static_cast<size_t>(std::llround(share_ * rare.size()))) break;
     if (had.insert(label).second) held_.insert(hash);

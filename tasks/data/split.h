@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "core/base/hash_map.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
@@ -57,7 +57,7 @@ class Split {
   int rule_;
   bool ranked_ = false;  // share_rule 1: held_ has all texts that are held out
   std::map<std::string, std::vector<uint64_t>> by_label_;
-  absl::flat_hash_set<uint64_t> seen_, held_, kept_;
+  HashSet<uint64_t> seen_, held_, kept_;
 };
 
 }  // namespace cloze

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 
 namespace cloze {
 
 struct WordVectors {
   int64_t dim = 0;
-  std::vector<std::string> words;                   // distinct
-  std::vector<float> values;                        // [words, dim], finite
-  absl::flat_hash_map<std::string, int32_t> index;  // of words
+  std::vector<std::string> words;       // distinct
+  std::vector<float> values;            // [words, dim], finite
+  HashMap<std::string, int32_t> index;  // of words
 
   absl::Span<const float> row(int64_t word) const {
     return {values.data() + word * dim, static_cast<size_t>(dim)};

@@ -7,7 +7,7 @@
 #include <map>
 #include <queue>
 
-#include "absl/container/flat_hash_map.h"
+#include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
 
@@ -187,13 +187,13 @@ class MergeLearner {
   const std::string prefix_;  // of pieces that continue a word
   TokenizerData& data_;
   std::vector<std::string>& tokens_;
-  absl::flat_hash_map<std::string, uint32_t> ids_;
+  HashMap<std::string, uint32_t> ids_;
   // Ids of each character at the start of a word and inside one (0: it never is inside).
   std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
-  absl::flat_hash_map<Pair, int64_t> counts_;
-  absl::flat_hash_map<Pair, Places> seen_;  // pairs found since the last QueueSeen
+  HashMap<Pair, int64_t> counts_;
+  HashMap<Pair, Places> seen_;  // pairs found since the last QueueSeen
   std::vector<Places> places_;
   std::priority_queue<Candidate> queue_;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/unicode/unicode.h"
@@ -152,7 +152,7 @@ class SeedFinder {
 
 CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars) {
   const std::map<char32_t, Script> alphabet = AlphabetOf(words);
-  absl::flat_hash_map<std::string, int64_t> counts;
+  HashMap<std::string, int64_t> counts;
   for (const auto& [word, count] : words) {
     size_t begin = 0;
     Script last = Script::kNone;

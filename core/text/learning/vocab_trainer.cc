@@ -5,9 +5,9 @@
 #include <map>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
+#include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
@@ -125,7 +125,7 @@ class StrippedLetters {
 
 // How often each word occurred, with an estimate of the memory that takes.
 struct WordCounts {
-  absl::flat_hash_map<std::string, int64_t> words;
+  HashMap<std::string, int64_t> words;
   int64_t text_bytes = 0;
 
   void Add(absl::string_view word, int64_t count) {

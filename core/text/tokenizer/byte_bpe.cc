@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
@@ -75,7 +75,7 @@ class ByteBpe final : public SubwordModel {
   const bool fuses_;    // adjacent unknown bytes are one symbol
   std::array<int32_t, 256> bytes_;
   std::array<bool, 256> unknown_;
-  absl::flat_hash_map<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
+  HashMap<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
 };
 
 void ByteBpe::Split(absl::string_view word, std::vector<Subword>* pieces) const {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/text_step.h"
 
@@ -129,7 +129,7 @@ class TokenIds {
 
  private:
   absl::Span<const std::string> tokens_;
-  absl::flat_hash_map<absl::string_view, int32_t> ids_;
+  HashMap<absl::string_view, int32_t> ids_;
 };
 
 // Names a token in messages: its line of the vocabulary file, or its id.
