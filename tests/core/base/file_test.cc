@@ -118,10 +118,9 @@ constexpr char kDead[] = "999999999";  // no process has this number
 
 TEST_F(FileTest, ReplacingAFileRemovesWhatDeadProcessesLeft) {
   const std::string dead = std::string("a.tmp-") + kDead;
-  Make(dead, "");
+  ASSERT_TRUE(MakeDirectories(Path(dead)).ok());
+  Make(dead + "/x", "");
   Make(dead + ".data", "");
-  ASSERT_TRUE(MakeDirectories(Path(dead + "-0123abcd")).ok());
-  Make(dead + "-0123abcd/x", "");
   Make("a.tmp-1", "of a living process");
   Make(dead + "-0123abcg", "not our name");
   Make(std::string("b.tmp-") + kDead, "of another file");
