@@ -1,4 +1,4 @@
-// What tasks share that learn labels of the data: the labels, their weights, and the loss.
+// Base of tasks that learn labels from the data: the labels, their weights, and the loss.
 #ifndef CLOZE_TASKS_LABELLED_TASK_H_
 #define CLOZE_TASKS_LABELLED_TASK_H_
 

@@ -1,5 +1,5 @@
-// What masked_lm and causal_lm share: sequences cut from documents, the evaluation, and the
-// likeliest tokens.
+// Base of masked_lm and causal_lm: sequences cut from documents, the evaluation, and the
+// most likely tokens.
 #ifndef CLOZE_TASKS_LANGUAGE_MODEL_H_
 #define CLOZE_TASKS_LANGUAGE_MODEL_H_
 

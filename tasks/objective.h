@@ -1,4 +1,4 @@
-// What a model learns: the sequences of a batch, their loss, and the pass that trains the model.
+// The objective of a task: the sequences of a batch, their loss, and the training pass.
 #ifndef CLOZE_TASKS_OBJECTIVE_H_
 #define CLOZE_TASKS_OBJECTIVE_H_
 

@@ -42,14 +42,12 @@ void Ranks::Broadcast(std::string* value) {
 }
 
 std::vector<std::string> Ranks::Gather(std::string bytes) {
-  std::vector<double> sizes(size());
-  sizes[rank()] = static_cast<double>(bytes.size());
-  Sum(absl::MakeSpan(sizes));
+  const std::vector<size_t> sizes = Gather(bytes.size());
   std::vector<std::string> all(size());
   std::vector<Message> send, receive;
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    all[r].resize(static_cast<size_t>(sizes[r]));
+    all[r].resize(sizes[r]);
     send.push_back({r, bytes.data(), static_cast<int64_t>(bytes.size())});
     receive.push_back({r, all[r].data(), static_cast<int64_t>(all[r].size())});
   }
@@ -64,21 +62,9 @@ absl::Status Ranks::Agree(const absl::Status& status) {
   const auto found =
       std::find_if(codes.begin(), codes.end(), [](Exit code) { return code != Exit::kOk; });
   if (found == codes.end()) return absl::OkStatus();
-  const auto from = static_cast<int>(found - codes.begin());
-  constexpr int64_t kMaxMessage = 4096;  // bytes of a message
-  std::string message(kMaxMessage, '\0');
-  if (rank() == from) {
-    const std::string own =
-        from == 0 ? std::string(status.message()) : absl::StrCat(name(), ": ", status.message());
-    own.copy(message.data(), kMaxMessage);
-  }
-  std::vector<Message> send, receive;
-  for (int r = 0; r < size() && rank() == from; ++r) {
-    if (r != from) send.push_back({r, message.data(), kMaxMessage});
-  }
-  if (rank() != from) receive.push_back({from, message.data(), kMaxMessage});
-  Exchange(send, receive);
-  return Error(*found, message.substr(0, message.find('\0')));
+  const std::vector<std::string> messages =
+      Gather(absl::StrCat(first() ? "" : name() + ": ", status.message()));
+  return Error(*found, messages[found - codes.begin()]);
 }
 
 absl::Status Ranks::OnRoot(absl::FunctionRef<absl::Status()> f) {

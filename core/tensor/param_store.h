@@ -20,8 +20,8 @@ using ParamId = int;
 // sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
-// What a parameter is in its model: its module, and which of the module's parameters it is. The
-// store keeps the numbers; encoder/modules/roles.h names them.
+// The module of a parameter, and its part of the module: weight, bias and so on. The store keeps
+// numbers; encoder/modules/roles.h names them.
 enum class Role : uint8_t;
 enum class Part : uint8_t;
 

@@ -63,9 +63,9 @@ struct Family {
   // encoder_decoder.cc.
   bool can_be_decoder = false;
   bool transposed = false;  // folders hold the weights of linear layers in blocks as [in, out]
-  // What models of this family compute, with the values of members that config.json and specs of
-  // new models leave out, as in transformers. SpecRules in proto/model.proto name the fields of
-  // specs whose defaults are these.
+  // The architecture and head traits of the family. Members that config.json or the spec of a new
+  // model leave out keep these values, as in transformers. SpecRules in proto/model.proto name the
+  // fields of specs whose defaults are these.
   Architecture architecture = {};
   HeadTraits head = {};
   // If a spec can describe new models of this family: the name there. Of two families, the one

@@ -14,8 +14,8 @@ class RelativeTable;
 // Names of the dimensions B and S of values.
 inline constexpr char kBatchSize[] = "batch_size", kSequenceLength[] = "sequence_length";
 
-// What Pass is for Forward: B sequences of S tokens, padded. Export has no LoRA, no dropout and no
-// targets, and only encoders have it.
+// The inputs of Export, as Pass holds those of Forward: B padded sequences of S tokens. There is no
+// LoRA, no dropout and no target. Only encoders can be exported.
 struct GraphPass {
   const ParamStore& params;
   OnnxGraph& graph;

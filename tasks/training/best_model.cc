@@ -37,8 +37,10 @@ absl::Status BestModel::Restore() {
                     "data (`cloze evaluate` measures the model on these)"
                   : "the validation data changed: the next evaluation chooses the best model anew");
     keeps_spec_ = finished;
-    if (!finished) ForgetBest(&state);
-    if (!finished) return absl::OkStatus();
+    if (!finished) {
+      ForgetBest(&state);
+      return absl::OkStatus();
+    }
   }
   const int64_t step = state.best_step();
   absl::Status sound = Verify(step);
