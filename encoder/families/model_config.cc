@@ -14,6 +14,21 @@ bool IsBlockWeight(const Param& param) {
   return param.part == Part::kWeight && !param.vector && absl::c_linear_search(kRoles, param.role);
 }
 
+// Returns the key of a module in a model that stands by itself.
+ParamKey StandaloneKey(const ModelConfig& config, Role role, int layer) {
+  const bool head = role == Role::kHeadOutput;
+  const bool own = head && !config.transform_always;
+  if (own) return {TypeOf(config.head).output, role, layer};
+  if (config.groups == 0 || layer < 0 || layer >= config.layers)
+    return {config.family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
+  const int size = config.layers / config.groups, group = layer / size,
+            block = layer % config.inner;
+  return {.name = config.family->Name(role, group, block),
+      .role = role,
+      .layer = (group + 1) * size - config.inner + block,
+      .shared = layer % size >= config.inner};
+}
+
 }  // namespace
 
 std::string Family::Fill(const char* name, int layer, int inner) const {
@@ -36,35 +51,19 @@ bool ModelConfig::shares(Role role) const {
 }
 
 ParamKey ModelConfig::Key(Role role, int layer) const {
-  if (is_encoder) {
-    ModelConfig whole = *this;
-    whole.is_encoder = false;
-    ParamKey key = whole.Key(role, layer);
-    key.layer -= layers + 1;
-    key.shared |= role == Role::kWordEmbeddings && family->standalone == nullptr;
-    return key;
-  }
+  ParamKey key = StandaloneKey(*this, role, layer);
   if (!training.name.empty()) {
-    ModelConfig whole = *this;
-    whole.training.name.clear();
-    ParamKey key = whole.Key(role, layer);
     if (shares(role)) {
       key.shared = true;
     } else if (!key.name.empty()) {
       key.name = absl::StrCat(training.name, ".", key.name);
     }
-    return key;
   }
-  const bool head = role == Role::kHeadOutput;
-  const bool own = head && !transform_always;
-  if (own) return {TypeOf(this->head).output, role, layer};
-  if (groups == 0 || layer < 0 || layer >= layers)
-    return {family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
-  const int size = layers / groups, group = layer / size, block = layer % inner;
-  return {.name = family->Name(role, group, block),
-      .role = role,
-      .layer = (group + 1) * size - inner + block,
-      .shared = layer % size >= inner};
+  if (is_encoder) {
+    key.layer -= layers + 1;
+    key.shared |= role == Role::kWordEmbeddings && family->standalone == nullptr;
+  }
+  return key;
 }
 
 Encoder NewEncoder(ParamStore* store, const ModelConfig& config) {
