@@ -1,7 +1,22 @@
 # How each dependency is found. Floors and reasons: third_party/README.md.
+if(CLOZE_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(Protobuf_USE_STATIC_LIBS ON)
+endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
+# Its 30 shared libraries would take a third of each start.
+get_property(targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+list(FILTER targets INCLUDE REGEX ^absl::)
+foreach(target IN LISTS targets)
+  get_target_property(configuration ${target} IMPORTED_CONFIGURATIONS)
+  get_target_property(shared ${target} IMPORTED_LOCATION_${configuration})
+  string(REGEX REPLACE "\\.so[.0-9]*$" .a archive "${shared}")
+  if(EXISTS "${archive}")
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} ${archive})
+  endif()
+endforeach()
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 if(CLOZE_MPI)
@@ -30,6 +45,7 @@ function(cloze_find_library target header library root)
 endfunction()
 
 cloze_find_library(cloze_dnnl oneapi/dnnl/dnnl.hpp dnnl "${CLOZE_ONEDNN_ROOT}")
+target_link_libraries(cloze_dnnl INTERFACE OpenMP::OpenMP_CXX)  # for a static one
 cloze_find_library(cloze_utf8proc utf8proc.h utf8proc "")
 cloze_find_library(cloze_xxhash xxhash.h xxhash "")
 # protobuf loads zlib anyway. The others are static where there is a static one: a shared library
