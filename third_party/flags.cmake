@@ -31,5 +31,5 @@ else()
   target_compile_options(cloze_flags INTERFACE -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
     $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
   target_compile_definitions(cloze_flags INTERFACE _GLIBCXX_ASSERTIONS)
-  target_link_options(cloze_flags INTERFACE -pie -Wl,-z,relro,-z,now,-z,noexecstack)
+  target_link_options(cloze_flags INTERFACE $<IF:$<BOOL:${CLOZE_STATIC}>,-static-pie,-pie> -Wl,-z,relro,-z,now,-z,noexecstack)
 endif()

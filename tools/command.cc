@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
+#include "core/ops/matmul.h"
 #include "tools/process.h"
 
 namespace cloze {
@@ -123,7 +124,8 @@ void AddThreads(Command command, int* threads) {
 constexpr char kMark[] = "\x01";
 
 absl::Status PrintVersion() {
-  return WriteStdout(absl::StrCat("cloze ", CLOZE_VERSION, "\nthreads ", Threads(), "\n"));
+  return WriteStdout(absl::StrCat("cloze ", Version(), "\ncommit ", kCommit, "\nkernels ",
+      KernelsName(), "\nmatmul ", MatmulLibrary(), "\nthreads ", Threads(), "\n"));
 }
 
 // Adds everything to `app`; `line` receives what is chosen.
@@ -147,8 +149,8 @@ void Declare(CLI::App* app, CommandLine* line) {
       "  cloze help finetune\n"
       "  cloze finetune tools/specs/sst2.textproto --plan\n\n"
       "`cloze COMMAND --help` describes a command, `cloze spec explain` the fields of a spec.\n"
-      "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 70 internal, 73 output exists, "
-      "74 I/O,\n75 interrupted, 76 mismatch, 77 limit, 78 spec.");
+      "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 69 CPU, 70 internal, 73 output "
+      "exists,\n74 I/O, 75 interrupted, 76 mismatch, 77 limit, 78 spec.");
 }
 
 constexpr char kDescription[] = "Pretrains, fine-tunes and runs BERT-style encoders on CPUs.";

@@ -62,8 +62,11 @@ struct CommandLine {
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words);
 // Returns `cloze` with all commands and their options, for the manual. Parse nothing with it.
 std::shared_ptr<CLI::App> DeclareAll();
-// The version of the program, such as "0.1.0".
+// The version of the program, such as "0.2.0".
 absl::string_view Version();
+// The Git commit from which the program was built: 12 digits, with "+" if files differ from it;
+// "unknown" without Git.
+extern const char kCommit[];
 
 // What an option accepts beyond its type.
 struct OptionLimits {

@@ -38,6 +38,23 @@ absl::Status CheckStack() {
       " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
 }
 
+// oneDNN and the baseline kernels need no more than x86-64-v2.
+absl::Status CheckCpu() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) return absl::OkStatus();
+  return Error(
+      Exit::kCpu, "this CPU has no SSE4.2: expected x86-64-v2, that is a CPU of 2009 or later");
+}
+
+// Handles SIGILL, for example of a virtual machine that announces instructions that it cannot run.
+void OnIllegalInstruction(int) {
+  constexpr char kMessage[] =
+      "cloze: this CPU cannot run an instruction that it announces (try CLOZE_MAX_ISA=avx2 or "
+      "baseline)\n";
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  ::_exit(static_cast<int>(Exit::kCpu));
+}
+
 // Turns exceptions of the standard library and of oneDNN into a status. `trains`: the command may
 // train, and has the settings of a run.
 absl::Status RunCaught(const Run& run, bool trains) {
@@ -76,7 +93,8 @@ absl::Status RunLine(const std::vector<std::string>& words) {
   if (ProgramRanks().size() > 1 && !ranks)
     return Error(Exit::kUsage, "cloze: ", Quote(line.command), ": expected ",
         ListOr(line.for_ranks), " for several ranks");
-  absl::Status status = CheckStack();
+  absl::Status status = CheckCpu();
+  if (status.ok()) status = CheckStack();
   SetThreads(line.threads);
   if (status.ok()) status = RunCaught(line.run, ranks);
   return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
@@ -84,6 +102,7 @@ absl::Status RunLine(const std::vector<std::string>& words) {
 
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGILL, OnIllegalInstruction);
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond ulimit -f fails instead
   OccupyStandardStreams();
   ProgramRanks();

@@ -243,7 +243,7 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
       .after_step = nullptr,
       .fork = options.fork,
       .ranks = &ranks,
-      .program = absl::StrCat("cloze ", Version())};
+      .program = absl::StrCat("cloze ", Version(), " (", kCommit, ")")};
   if (!options.sweeps.empty()) return Sweep(options, loaded, how);
   OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {

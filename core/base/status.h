@@ -19,6 +19,7 @@ enum class Exit : int {
   kUsage = 2,          // unknown command or flag
   kData = 65,          // the content of a file is wrong
   kNoInput = 66,       // a file is missing or unreadable
+  kCpu = 69,           // this CPU lacks instructions that the program needs
   kInternal = 70,      // our bug, or training diverged
   kCannotCreate = 73,  // an output exists, is locked or cannot be created
   kIo = 74,            // reading or writing failed (disk full, I/O error)

@@ -63,7 +63,17 @@ TEST(Main, PrintsVersionAndThreads) {
   const RunResult result = RunCloze("--threads 3 --version");
   EXPECT_EQ(result.exit, 0);
   EXPECT_THAT(result.out, StartsWith("cloze "));
-  EXPECT_THAT(result.out, HasSubstr("threads 3\n"));
+  EXPECT_THAT(
+      result.out, testing::ContainsRegex("\ncommit [0-9a-f]{12,}\\+?\n|\ncommit unknown\n"));
+  EXPECT_THAT(result.out, testing::ContainsRegex("\nkernels [a-z0-9]+ [0-9]+, (GCC|Clang|Debian)"));
+  EXPECT_THAT(result.out, HasSubstr("\nmatmul oneDNN "));
+  EXPECT_THAT(result.out, HasSubstr("\nthreads 3\n"));
+}
+
+TEST(Main, AnIllegalInstructionIsAnErrorOfTheCpu) {
+  const RunResult result = RunCloze(
+      "vocab --text - --out v > /dev/null & sleep 0.5; kill -ILL $!; wait $!", "sleep 5 | ");
+  EXPECT_EQ(result.exit, 69);
 }
 
 TEST(Main, EveryCommandTakesThreads) {
