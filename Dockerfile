@@ -1,17 +1,16 @@
 # docker build -t cloze . && docker run --rm -v "$PWD:/work" --user "$(id -u)" cloze --help
-# See docs/install.md.
-FROM debian:12-slim AS build
+# Takes the download in dist/ if there is one (tools/release.sh), else makes it. See docs/install.md.
+ARG BASE=debian:12-slim
+FROM ${BASE} AS build
 COPY . /src
 WORKDIR /src
-RUN apt-get update && tools/setup.sh dpkg-dev file && \
-    cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCLOZE_TESTS=OFF && \
-    cmake --build /build --target cloze && cd /build && cpack -G DEB
+RUN if ! ls dist/cloze-*-linux-x86_64.tar.zst; then apt-get update && tools/package/tarball.sh dist; fi && \
+    mkdir -p /image/work && tar -C /image --strip-components=1 --zstd -xf dist/cloze-*-linux-x86_64.tar.zst && \
+    install -d -m 1777 /image/tmp && chown 65534 /image/work
 
-FROM debian:12-slim
-COPY --from=build /build/cloze_*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends /tmp/cloze_*.deb && \
-    rm -rf /tmp/cloze_*.deb /var/lib/apt/lists/* && useradd --no-create-home cloze && install -d -o cloze /work
-USER cloze
+FROM scratch
+COPY --from=build /image /
+USER 65534
 WORKDIR /work
-ENTRYPOINT ["cloze"]
+ENTRYPOINT ["/bin/cloze"]
 CMD ["--help"]

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# packages.sh [--root DIR] [--keep] [BUILD]: makes the Debian package from a build (default: build), installs it in a
+# packages.sh [--root DIR] [--keep] [--short] [BUILD]: makes the Debian package from a build (default: build), installs it in a
 # fresh tree of this machine's release of Debian, and tries it there: the README's commands, the tutorials, man pages,
 # completion, removal; and lintian. Prints one line per step. Exit: 0 all passed, 1 something failed, 77 not
 # possible on this machine. Needs root, debootstrap and a network; some 700 MB in DIR (default: $TMPDIR).
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-minutes=${CLOZE_LIMIT_MINUTES:-30} root=${TMPDIR:-/tmp} keep=no build=$here/build
+minutes=${CLOZE_LIMIT_MINUTES:-30} root=${TMPDIR:-/tmp} keep=no short=no build=$here/build
 while [ $# -gt 0 ]; do
   case $1 in
     --root) root=${2:?"--root needs a folder"}; shift ;;
     --keep) keep=yes ;;
-    -*) echo "usage: packages.sh [--root DIR] [--keep] [BUILD]" >&2; exit 2 ;;
+    --short) short=yes ;;  # without the tutorials
+    -*) echo "usage: packages.sh [--root DIR] [--keep] [--short] [BUILD]" >&2; exit 2 ;;
     *) build=$(realpath "$1") ;;
   esac
   shift
@@ -21,22 +22,7 @@ release=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME") |
 make_root packages
 tree=$work/$release
 mkdir -m 755 "$tree"
-failed=0
-
-# Runs a step and prints how it ended. Arguments: name, command.
-step() {
-  local name=$1 began
-  began=$(date +%s)
-  shift
-  if "$@" > "$work/log" 2>&1; then
-    echo "$name: ok, $(($(date +%s) - began)) s"
-  else
-    echo "$name: FAILED"
-    tail -n 40 "$work/log" >&2
-    failed=1
-    return 1
-  fi
-}
+source "$here/tests/steps.sh"
 in_tree() { step "$1" run_in "$tree" "$2"; }
 
 package() { cmake --build "$build" --target cloze && (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB); }
@@ -45,7 +31,7 @@ step "tree of $release" make_tree "$release" "$tree" || exit 1
 cp "$work"/cloze_*.deb "$tree/"
 in_tree "install" "apt-get update && apt-get install -y --no-install-recommends /cloze_*.deb" || exit 1
 in_tree "README" "useradd -m user && su user -c 'tests/e2e/readme.sh /usr/bin/cloze'"
-in_tree "tutorials" "su user -c 'tests/e2e/docs.sh /usr/bin/cloze'"
+[ $short = yes ] || in_tree "tutorials" "su user -c 'tests/e2e/docs.sh /usr/bin/cloze'"
 in_tree "tools for checks" "apt-get install -y --no-install-recommends man-db zsh fish lintian"
 in_tree "man pages" "man cloze-finetune | grep -q 'output.directory' && whatis cloze-spec-check && [ -z \"\$(for page in /usr/share/man/man1/cloze*.gz; do man --warnings -l \$page 2>&1 > /dev/null; done)\" ]"
 in_tree "completion" "zsh -n /usr/share/zsh/vendor-completions/_cloze && fish -n /usr/share/fish/vendor_completions.d/cloze.fish &&

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# onednn.sh DIR: makes the static oneDNN of the download, DIR/lib/libdnnl.a and DIR/include, from Debian's source
+# package: for CPUs, with OpenMP, with matmul and reorder alone. Does nothing if DIR is complete. Needs apt-get, dpkg-dev,
+# cmake, ninja and a network; $TMPDIR gets 200 MB meanwhile.
+set -euo pipefail
+version=3.7.2+ds-2 suite=trixie
+sha256=0cc51ca26c1af6a2bb1e71e378e7046f3ceb3e71791ee9d4e246d50f904a6ea6
+[ $# -eq 1 ] || { echo "usage: onednn.sh DIR" >&2; exit 2; }
+mkdir -p "$1"
+root=$(cd "$1" && pwd)
+stamp=$root/$version-$(sha256sum < "$0" | cut -c1-12)
+[ -e "$stamp" ] && exit 0
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Fetches the sources from the mirrors of this machine, with apt's keys and folders of its own.
+fetch() {
+  local apt=$work/apt mirror keys=/usr/share/keyrings/debian-archive-keyring.gpg
+  mkdir -p "$apt/lists/partial" "$apt/cache"
+  mirror=$(apt-get indextargets --no-release-info --format "\$(REPO_URI)" 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
+  echo "deb-src [signed-by=$keys] $mirror $suite main" > "$apt/sources.list"
+  local from=(-o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+    -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
+  apt-get "${from[@]}" -q update && (cd "$work" && apt-get "${from[@]}" -q source "onednn=$version")
+}
+
+# Leaves out what the program would not link: three quarters of the time to compile. Argument: a CMakeLists.txt.
+prune() {
+  local unused='_conv[^e]|deconv|pool|norm|rnn|lrn|shuffle|resampl|(simple|ref|uni)_concat|(simple|ref|uni)_sum|prelu|softmax|reduction|inner_product([^\/]*[^s])?[.]|wino|dw_|1x1|gates'
+  sed -i "0,/^set(OBJ_LIB/s//set(lists \${SOURCES})\\
+list(FILTER lists INCLUDE REGEX \"_list.cpp\$\")\\
+list(FILTER SOURCES EXCLUDE REGEX \"\/[^\/]*($unused)[^\/]*cpp\$|\/rnn\/[^\/]*cpp\$\")\\
+list(APPEND SOURCES \${lists})\\
+list(REMOVE_DUPLICATES SOURCES)\\
+set(OBJ_LIB/" "$1"
+}
+
+echo "onednn.sh: fetches the source" >&2
+fetch > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; exit 1; }
+echo "$sha256  $(echo "$work"/onednn_*.orig.tar.xz)" | sha256sum --quiet -c
+source=$(echo "$work"/onednn-*/)
+prune "$source/src/common/CMakeLists.txt"
+prune "$source/src/cpu/CMakeLists.txt"
+prune "$source/src/cpu/x64/CMakeLists.txt"
+# Cloze multiplies bytes with kernels of its own; oneDNN's are a third of its size.
+int8=$source/src/cpu/x64/gemm/s8x8s32
+sed -i -E '/::generate\(\) \{$/,/^\}$/ { /::generate/ { s/\{$/{ std::abort(); }/; b }; d }' "$int8"/*_autogen.cpp
+cat "$int8"/*_autogen.cpp > "$work/kernels.cpp"
+rm "$int8"/*_autogen.cpp
+mv "$work/kernels.cpp" "$int8/"
+sed -i 's/set(OPT_LEVEL "-O1")/set(OPT_LEVEL "-O0")/' "$source/src/cpu/x64/CMakeLists.txt"  # code that writes kernels
+sed -i 's/^find_package(spdlog REQUIRED)$//' "$source/src/CMakeLists.txt"  # only for its own log
+
+# The kernels are made when the program runs, so the compiler's optimisation is of little use. Paths in the objects
+# must not differ between machines.
+echo "onednn.sh: compiles" >&2
+{ cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$root" \
+    -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG -ffile-prefix-map=$work=." -DDNNL_LIBRARY_TYPE=STATIC \
+    -DDNNL_CPU_RUNTIME=OMP -DDNNL_GPU_RUNTIME=NONE -DDNNL_ENABLE_PRIMITIVE="MATMUL;REORDER" -DONEDNN_BUILD_GRAPH=OFF \
+    -DONEDNN_ARCH_OPT_FLAGS="" -DDNNL_BUILD_TESTS=OFF -DDNNL_BUILD_EXAMPLES=OFF -DDNNL_ENABLE_ITT_TASKS=OFF \
+    -DDNNL_ENABLE_JIT_PROFILING=OFF -DDNNL_EXPERIMENTAL_LOGGING=OFF &&
+  cmake --build "$work/build" --target install; } > "$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
+rm -f "$root"/3.*
+cp "$source/LICENSE" "$source/THIRD-PARTY-PROGRAMS" "$root/"
+touch "$stamp"
