@@ -370,6 +370,82 @@ S SquaredError(const Table<S>& x, const std::vector<float>& values) {
   return loss;
 }
 
+// Each row of x divided by its length.
+template <typename S>
+Table<S> Normalize(const Table<S>& x) {
+  Table<S> y = x;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    S squares = 0;
+    for (int64_t c = 0; c < x.cols; ++c) squares += x(r, c) * x(r, c);
+    for (int64_t c = 0; c < x.cols; ++c) y(r, c) /= sqrt(squares);
+  }
+  return y;
+}
+
+template <typename S>
+S RowDot(const Table<S>& x, int64_t r, const Table<S>& y, int64_t s) {
+  S sum = 0;
+  for (int64_t c = 0; c < x.cols; ++c) sum += x(r, c) * y(s, c);
+  return sum;
+}
+
+// Sum of -log of the probability of c[targets[i]] for a[i] among the rows of c, but for those of
+// its class.
+template <typename S>
+S InBatchLoss(const Table<S>& a, const Table<S>& c, const std::vector<int32_t>& targets,
+    const std::vector<int32_t>& a_classes, const std::vector<int32_t>& c_classes, double scale) {
+  S loss = 0;
+  for (int64_t i = 0; i < a.rows; ++i) {
+    S all = 0;
+    for (int64_t j = 0; j < c.rows; ++j) {
+      const bool same = !a_classes.empty() && a_classes[i] != 0 && a_classes[i] == c_classes[j] &&
+                        j != targets[i];
+      if (!same) all += exp(S(scale) * (RowDot(a, i, c, j) - RowDot(a, i, c, targets[i])));
+    }
+    loss += log(all);
+  }
+  return loss;
+}
+
+// Rows 2 i and 2 i + 1 of v are pair i.
+template <typename S>
+S CosentLoss(const Table<S>& v, const std::vector<float>& scores, double scale) {
+  S all = 1;
+  const auto dot = [&](size_t i) { return RowDot(v, 2 * i, v, 2 * i + 1); };
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (size_t j = 0; j < scores.size(); ++j)
+      if (scores[i] < scores[j]) all += exp(S(scale) * (dot(i) - dot(j)));
+  }
+  return log(all);
+}
+
+template <typename S>
+S CosineLoss(const Table<S>& v, const std::vector<float>& scores) {
+  S loss = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const S error = RowDot(v, 2 * i, v, 2 * i + 1) - S(double{scores[i]});
+    loss += error * error;
+  }
+  return loss;
+}
+
+// Rows 3 i, 3 i + 1 and 3 i + 2 of v are triplet i.
+template <typename S>
+S TripletLoss(const Table<S>& v, double margin) {
+  S loss = 0;
+  const auto distance = [&](int64_t r, int64_t s) {
+    S sum = 0;
+    for (int64_t c = 0; c < v.cols; ++c) {
+      const S d = v(r, c) - v(s, c) + S(1e-6);
+      sum += d * d;
+    }
+    return sqrt(sum);
+  };
+  for (int64_t r = 0; r < v.rows; r += 3)
+    loss += max(S(0), distance(r, r + 1) - distance(r, r + 2) + S(margin));
+  return loss;
+}
+
 template <typename S>
 Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
   Table<S> y(rows.size(), x.cols);
@@ -388,6 +464,20 @@ Table<S> Average(const Table<S>& x, const std::vector<int32_t>& ends) {
     for (; r < ends[i]; ++r) {
       for (int64_t c = 0; c < x.cols; ++c) y(i, c) += x(r, c) / count;
     }
+  }
+  return y;
+}
+
+// The same with the largest of each column.
+template <typename S>
+Table<S> Largest(const Table<S>& x, const std::vector<int32_t>& ends) {
+  Table<S> y(ends.size(), x.cols);
+  for (int64_t i = 0, r = 0; i < y.rows; ++i) {
+    for (int64_t c = 0; c < x.cols; ++c) {
+      y(i, c) = x(r, c);
+      for (int64_t s = r; s < ends[i]; ++s) y(i, c) = max(y(i, c), x(s, c));
+    }
+    r = ends[i];
   }
   return y;
 }
