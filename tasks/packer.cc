@@ -15,6 +15,7 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
     for (int32_t piece = row; piece <= last; ++piece) batch->pieces.push_back(piece);
     batch->piece_ends.push_back(static_cast<int32_t>(batch->pieces.size()));
   }
+  batch->largest |= example.largest;
   batch->targets.insert(batch->targets.end(), example.labels.begin(), example.labels.end());
   batch->values.insert(batch->values.end(), example.values.begin(), example.values.end());
   if (!example.joined) batch->groups.push_back(static_cast<int32_t>(batch->sequences()));

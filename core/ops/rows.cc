@@ -1,5 +1,6 @@
 #include "core/ops/rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -10,6 +11,10 @@ namespace {
 
 void CopyRow(ConstMat from, int64_t row, Mat to, int64_t to_row) {
   std::memcpy(Rows(to, to_row, 1).data, Rows(from, row, 1).data, from.cols * SizeOf(from.type));
+}
+
+float ElementOf(ConstMat m, int64_t r, int64_t c) {
+  return m.type == DType::kF32 ? m.f32(r)[c] : Bf16ToFloat(m.row<Bf16>(r)[c]);
 }
 
 }  // namespace
@@ -75,6 +80,30 @@ void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx)
     const float share = 1.0f / static_cast<float>(ranges[i].end - ranges[i].begin);
     for (int32_t r = ranges[i].begin; r < ranges[i].end; ++r)
       GetKernels().axpby[dy.type](dy.cols, share, Rows(dy, i, 1).data, 0, Rows(dx, r, 1).data);
+  });
+}
+
+void MaxRows(ConstMat x, absl::Span<const RowRange> ranges, Mat y, int32_t* at) {
+  CLOZE_CHECK(x.cols == y.cols && x.type == y.type);
+  const int64_t cols = x.cols;
+  ForRows("max rows", {x, y}, ranges.size(), [&](int64_t i) {
+    int32_t* const rows = at + i * cols;
+    std::fill_n(rows, cols, ranges[i].begin);
+    for (int32_t r = ranges[i].begin + 1; r < ranges[i].end; ++r) {
+      for (int64_t c = 0; c < cols; ++c)
+        if (ElementOf(x, r, c) > ElementOf(x, rows[c], c)) rows[c] = r;
+    }
+    for (int64_t c = 0; c < cols; ++c) std::memcpy(y.at(i, c), x.at(rows[c], c), SizeOf(x.type));
+  });
+  ZeroRowsFrom(y, ranges.size());
+}
+
+void MaxRowsBackward(ConstMat dy, const int32_t* at, int64_t count, Mat dx) {
+  CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
+  ZeroRowsFrom(dx, 0);
+  ForRows("max rows backward", {dy, dx}, count, [&](int64_t i) {
+    for (int64_t c = 0; c < dy.cols; ++c)
+      std::memcpy(dx.at(at[i * dy.cols + c], c), dy.at(i, c), SizeOf(dy.type));
   });
 }
 

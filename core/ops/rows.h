@@ -29,6 +29,11 @@ struct RowRange {
 void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Mat y);
 // Backward of AverageRows for disjoint ranges: overwrites dx; rows in no range become zero.
 void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx);
+// The largest element of each column of these rows, in place of their mean; at [ranges, cols] are
+// the rows that they come from, the first of equal ones.
+void MaxRows(ConstMat x, absl::Span<const RowRange> ranges, Mat y, int32_t* at);
+// Backward of MaxRows for `count` disjoint ranges: overwrites dx; all other elements become zero.
+void MaxRowsBackward(ConstMat dy, const int32_t* at, int64_t count, Mat dx);
 // Sets rows [begin, m.rows) to zero.
 void ZeroRowsFrom(Mat m, int64_t begin);
 // Returns the coordinates of `rows`, then zeros up to `padded` rows, in the arena.

@@ -107,11 +107,16 @@ std::vector<RowRange> Encoder::Ranges(const Batch& batch) const {
   return ranges;
 }
 
-Mat Encoder::Average(const Pass& pass, Mat y) const {
+Mat Encoder::Pool(const Pass& pass, Mat y, int32_t** largest) const {
   if (!averages(pass.batch)) return y;
-  const Mat mean = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
-  AverageRows(y, Ranges(pass.batch), pass.arena, mean);
-  return mean;
+  const Mat pooled = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
+  if (pass.batch.largest) {
+    *largest = pass.arena.NewArray<int32_t>(pooled.rows * pooled.cols);
+    MaxRows(y, Ranges(pass.batch), pooled, *largest);
+  } else {
+    AverageRows(y, Ranges(pass.batch), pass.arena, pooled);
+  }
+  return pooled;
 }
 
 BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
@@ -196,7 +201,7 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
     state = next;
   }
   if (pass.recompute) saved.states.push_back(state);
-  saved.y = Average(pass, state.y);
+  saved.y = Pool(pass, state.y, &saved.largest);
   return saved;
 }
 
@@ -204,7 +209,8 @@ Mat Encoder::Infer(const Pass& pass) const {
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
   Distances distances;
   const Pass with = WithPositions(pass, false, &distances);
-  return Average(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y);
+  int32_t* largest = nullptr;
+  return Pool(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y, &largest);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
@@ -219,7 +225,11 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
   const Arena::Mark mark = pass.arena.mark();
   if (averages(pass.batch)) {
     const Mat all = pass.New(mean_ ? pass.batch.padded_rows() : saved.targets->padded(), dy.cols);
-    AverageRowsBackward(dy, Ranges(pass.batch), all);
+    if (pass.batch.largest) {
+      MaxRowsBackward(dy, saved.largest, std::ssize(pass.batch.rows), all);
+    } else {
+      AverageRowsBackward(dy, Ranges(pass.batch), all);
+    }
     dy = all;
   }
   BlockState d = {dy, dy};

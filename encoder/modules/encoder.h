@@ -25,6 +25,7 @@ class Encoder {
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
     Distances distances;
+    int32_t* largest = nullptr;  // [padded targets, hidden] rows of Batch::largest
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
   // Receives hidden states [rows, hidden], numbered as in Hugging Face:
@@ -61,8 +62,9 @@ class Encoder {
   // Returns for each target the range of rows whose mean is its output: those of its sequence if
   // mean_, else those of its word, counted among the rows of saved.targets.
   std::vector<RowRange> Ranges(const Batch& batch) const;
-  // Returns the output of the targets [padded targets, n]: y, or means of its rows.
-  Mat Average(const Pass& pass, Mat y) const;
+  // Returns the output of the targets [padded targets, n]: y, or means or the largest of its rows,
+  // which *largest receives.
+  Mat Pool(const Pass& pass, Mat y, int32_t** largest) const;
   // Returns the pass with rotary tables or `distances`, if the model uses them.
   Pass WithPositions(const Pass& pass, bool training, Distances* distances) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;

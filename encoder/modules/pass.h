@@ -28,9 +28,10 @@ struct Batch {
   std::vector<uint8_t> causal;  // [sequences] true if its tokens see no later ones; empty: none
   std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
   // If averages(), the hidden state of target i is the mean of the rows pieces[piece_ends[i - 1]]
-  // ... pieces[piece_ends[i] - 1], where piece_ends[-1] is 0. Otherwise it is row rows[i], and
-  // these arrays may be empty.
+  // ... pieces[piece_ends[i] - 1], where piece_ends[-1] is 0, or with `largest` the largest of each
+  // column. Otherwise it is row rows[i], and these arrays may be empty.
   std::vector<int32_t> pieces, piece_ends;
+  bool largest = false;
   std::vector<float> values;  // [targets, labels] replaces `targets` for multi-label (0 or 1) and
                               // regression
 

@@ -311,7 +311,7 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
     example->labels[k] = label.label;
   }
   example->values.clear();
-  example->averages = example->causal = false;
+  example->averages = example->largest = example->causal = false;
   if (good && header_.targets() != Targets::kLabels) good = TakeValues(header_, example);
   example->second = record.second;
   example->continues = (record.labels & kContinuesBit) != 0;

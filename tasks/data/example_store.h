@@ -44,6 +44,7 @@ struct Example {
   bool averages = false;        // labels[i] is for the mean of rows[i] ... rows[i] + further[i]
   std::vector<int32_t> labels;  // of `rows`; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
+  bool largest = false;         // with `averages`: the largest of each column, in place of the mean
   bool causal = false;          // tokens see no later ones; not stored
   bool continues = false;       // another window of the previous example's sentence
   // Belongs to the same example as the previous sequence and must get into its batch; not stored.

@@ -239,22 +239,27 @@ Entry GatherEntry(DType type) {
   return e;
 }
 
-Entry AverageEntry(DType type) {
+Entry PoolEntry(bool largest, DType type) {
   Entry e;
   const std::vector<int32_t> ends = {1, 4, 6, 9};
   const std::vector<RowRange> ranges = {{0, 1}, {1, 4}, {4, 6}, {6, 9}};
-  e.name = absl::StrCat("Average", Suffix(type));
+  e.name = absl::StrCat(largest ? "Max" : "Average", Suffix(type));
   e.path = {3, 3, type};
   e.live_rows = 9;
   e.inputs = {{"x", Role::kStream, RandomTable(10, 7, 1)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Average(in[0], ends)}; });
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{largest ? Largest(in[0], ends) : Average(in[0], ends)};
+  });
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat y = s.New(4, 7), dx = s.New(10, 7);
-    AverageRows(s.Put(p.inputs[0]), ranges, s.arena, y);
+    std::vector<int32_t> at(4 * 7);
+    const Mat x = s.Put(p.inputs[0]);
+    largest ? MaxRows(x, ranges, y, at.data()) : AverageRows(x, ranges, s.arena, y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
-    AverageRowsBackward(s.Put(p.dout[0]), ranges, dx);
+    const Mat dy = s.Put(p.dout[0]);
+    largest ? MaxRowsBackward(dy, at.data(), 4, dx) : AverageRowsBackward(dy, ranges, dx);
     r.gradients = {Workspace::Get(dx)};
     return r;
   };
@@ -404,7 +409,7 @@ void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(EmbeddingEntry(30, 5, 20, 24, type));
   all->push_back(EmbeddingEntry(1400, 60, 40, 17, type));
   all->push_back(GatherEntry(type));
-  all->push_back(AverageEntry(type));
+  for (const bool largest : {false, true}) all->push_back(PoolEntry(largest, type));
 }
 
 std::vector<Entry> Entries() {
