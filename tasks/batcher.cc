@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "core/base/hash_map.h"
 #include "tasks/packer.h"
 
 namespace cloze {
@@ -10,6 +12,15 @@ namespace {
 
 // Each piece of an example has its own random numbers: those of example + (piece << kPieceShift).
 constexpr int kPieceShift = 48;
+
+constexpr int64_t kMostWaiting = 4096;  // examples
+
+// Adds the keys to *texts, or returns false if one is there already.
+bool AddTexts(const std::vector<uint64_t>& keys, HashSet<uint64_t>* texts) {
+  if (absl::c_any_of(keys, [&](uint64_t key) { return texts->contains(key); })) return false;
+  texts->insert(keys.begin(), keys.end());
+  return true;
+}
 
 // In a straight line from `from` to `to` over the first `share` of the run.
 double Grow(double from, double to, double share, double done) {
@@ -36,7 +47,8 @@ int64_t Batcher::MostTokens(double done) const {
   return static_cast<int64_t>(spec_.tokens() * Share(done));
 }
 
-absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
+absl::StatusOr<StepData> Batcher::Next(
+    int64_t next, double done, const std::vector<int64_t>& waiting) const {
   const int64_t most_examples = MostExamples(done), most_tokens = MostTokens(done);
   StepData step;
   Packer packer(spec_.micro_tokens(), [&](Batch batch) {
@@ -44,22 +56,37 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
     return absl::OkStatus();
   });
   Example example;
-  for (int64_t count = 0;; ++count, ++next) {
-    if (spec_.examples() > 0 && count == most_examples) break;
-    RETURN_IF_ERROR(store_.Read(IndexOf(next), &example));
+  HashSet<uint64_t> texts;  // of the step
+  auto again = waiting.begin();
+  for (int64_t count = 0; spec_.examples() == 0 || count < most_examples;) {
+    const bool waited = again != waiting.end();
+    if (!waited && std::ssize(step.waiting) >= kMostWaiting) break;
+    const int64_t number = waited ? *again : next;
+    RETURN_IF_ERROR(store_.Read(IndexOf(number), &example));
     std::vector<Example> sequences = task_.Sequences(example, done);
     int64_t length = 0;
     for (const Example& sequence : sequences) length += sequence.ids.size();
     if (spec_.examples() == 0 && count > 0 && step.tokens + length > most_tokens) break;
-    const auto number = [&](uint64_t i) { return next + (i << kPieceShift); };
+    if (waited) {
+      ++again;
+    } else {
+      ++next;
+    }
+    if (!AddTexts(task_.TextKeys(example), &texts)) {
+      step.waiting.push_back(number);
+      continue;
+    }
+    const auto piece = [&](uint64_t i) { return number + (i << kPieceShift); };
     for (size_t i = 0; i < sequences.size(); ++i)
-      task_.PrepareExample(number(i), done, &sequences[i]);
+      task_.PrepareExample(piece(i), done, &sequences[i]);
     for (size_t i = 0; i < sequences.size(); ++i)
       RETURN_IF_ERROR(packer.Add(
-          sequences[i], number(i), JoinedTokens(absl::MakeConstSpan(sequences).subspan(i))));
+          sequences[i], piece(i), JoinedTokens(absl::MakeConstSpan(sequences).subspan(i))));
     step.tokens += length;
+    ++count;
   }
   RETURN_IF_ERROR(packer.Finish());
+  step.waiting.insert(step.waiting.end(), again, waiting.end());
   step.next = next;
   return step;
 }

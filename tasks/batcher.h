@@ -14,8 +14,9 @@ namespace cloze {
 // The micro-batches of one optimizer step.
 struct StepData {
   std::vector<Batch> micro;
-  int64_t next = 0;    // global number of the first example of the following step
-  int64_t tokens = 0;  // without padding rows
+  int64_t next = 0;              // global number of the first example of the following step
+  std::vector<int64_t> waiting;  // earlier ones that the following step begins with
+  int64_t tokens = 0;            // without padding rows
 };
 
 // Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed
@@ -27,10 +28,12 @@ class Batcher {
   Batcher(const ExampleStore& store, const Objective& task, const BatchSpec& spec, uint64_t seed)
       : store_(store), task_(task), spec_(spec), order_(seed, Purpose::kShuffle) {}
 
-  // Returns the step that begins with example `next`; `done` is the share of the run that is done,
-  // 0 to 1. Takes as many examples as the spec's tokens or examples allow at that time, at least
-  // one. Batches are padded; the joined sequences of an example are in one of them.
-  absl::StatusOr<StepData> Next(int64_t next, double done) const;
+  // Returns the step that begins with the examples `waiting`, then `next`; `done` is the share of
+  // the run that is done, 0 to 1. Takes as many examples as the spec's tokens or examples allow at
+  // that time, at least one; fewer if too many wait because of Objective::TextKeys. Batches are
+  // padded; the joined sequences of an example are in one of them.
+  absl::StatusOr<StepData> Next(
+      int64_t next, double done, const std::vector<int64_t>& waiting = {}) const;
 
   // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   absl::StatusOr<double> StepsPerEpoch() const;

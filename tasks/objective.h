@@ -28,6 +28,8 @@ struct PassOptions {
   float token_scale = 1;   // of a loss over all tokens: 1 / the step's tokens
   // See Pass. Tasks that train by several passes over a batch do not use it.
   const absl::FunctionRef<void(int layer)>* complete = nullptr;
+  // If Objective::spans_batches(): the gradients of Outputs. Null: the batch is the whole step.
+  const std::vector<float>* output_gradients = nullptr;
 
   // Returns a pass of training; `batch` must outlive it.
   Pass NewPass(Model& model, const Batch& batch) const;
@@ -52,6 +54,26 @@ class Objective {
   // with several losses adds the others, each times its scale / options.scale. By default one pass
   // with Loss.
   virtual double Train(Model& model, const Batch& batch, const PassOptions& options) const;
+  // -- A loss that compares the outputs of all batches of a step.
+  // True if the objective has one. A step of several batches calls Outputs for each, StepLoss once,
+  // and Train for each with PassOptions::output_gradients: forward twice with the same dropout, so
+  // that only the activations of one batch are in memory (Gao et al. 2021, "GradCache").
+  virtual bool spans_batches() const { return false; }
+  // Returns what StepLoss reads of a batch, from a forward pass with the dropout of Train.
+  virtual std::vector<float> Outputs(
+      Model& /*model*/, const Batch& /*batch*/, const PassOptions& /*options*/) const {
+    return {};
+  }
+  // Returns the mean loss of a step. The outputs of its batches become their gradients. Uses the
+  // model's arena.
+  virtual double StepLoss(Model& /*model*/, absl::Span<const Batch> /*step*/,
+      absl::Span<std::vector<float>> /*outputs*/) const {
+    return 0;
+  }
+  // Returns keys of the texts of an example that a step may have only once. An example with one
+  // that the step has waits for the next step. By default none.
+  virtual std::vector<uint64_t> TextKeys(const Example& /*example*/) const { return {}; }
+
   // Runs the passes of an evaluation without its metrics, to plan memory and time.
   virtual void Infer(Model& model, const Batch& batch, DType compute) const;
   // Returns the summed loss of `logits`, which belong to the batch's targets from `first` on; with

@@ -33,6 +33,9 @@ std::string OutOfRange(const TrainerState& state) {
   for (const auto& [field, value, largest] : numbers) {
     if (value < 0 || value > largest) return field;
   }
+  for (const int64_t example : state.waiting_example()) {
+    if (example < 0 || example >= state.next_example()) return "waiting_example";
+  }
   int64_t before = 0;
   for (const int64_t at : state.recently_skipped()) {
     if (at <= before || at > step) return "recently_skipped";

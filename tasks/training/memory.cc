@@ -89,6 +89,13 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   model_->backbone().Forward(pass);
   need.activations = model_->arena().used() * times;
   task_->Train(*model_, step, {.compute = compute_, .recompute = recompute});
+  if (task_->spans_batches()) {
+    const Batch whole = batch(std::min(PaddedRows(MostTokens()), kDryRows), true);
+    std::vector<std::vector<float>> outputs(1);
+    task_->StepLoss(*model_, {&whole, 1}, absl::MakeSpan(outputs));
+    // Outputs of all batches, and a copy while ranks exchange them.
+    need.other += 2 * kFloat * std::ssize(whole.rows) * model_->config().hidden;
+  }
   Matmul::Memory trains;
   if (EvaluationType() != compute_) trains = model_->matmul().TakeDryMemory();
   if (spec_.validation().files_size() > 0)
@@ -108,8 +115,8 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
                    (apart ? OuterOptimizer::Bytes(params, ranks_) : 0);
   need.optimizer_parts =
       absl::StrCat("gradients, ", optimizer.parts, apart ? ", last average and its momentum" : "");
-  need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
-               2 * kBatchToken * MostTokens();
+  need.other += kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
+                2 * kBatchToken * MostTokens();
   return need;
 }
 

@@ -143,14 +143,21 @@ double ModelTrainer::ForwardBackward(const StepData& data) {
   const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
   std::vector<double> losses(n);  // of the micro-batches
   RankWork work;
+  const bool apart = outer_ != nullptr;
+  const SpanningLoss spanning = SpanBatches(data, first, end, &work);
+  if (!spanning.gradients.empty() && (apart || ranks_.first()))
+    losses[spanning.first] = spanning.loss * weight;
   const auto train = [&](int64_t i, const absl::FunctionRef<void(int)>* complete) {
     const double start = SteadySeconds();
-    losses[i] = inputs_.task->Train(model_, data.micro[i],
-        {inputs_.compute, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
+    PassOptions options = {
+        inputs_.compute, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete};
+    if (!spanning.gradients.empty())
+      options.output_gradients = &spanning.gradients[i - spanning.first];
+    losses[i] += inputs_.task->Train(model_, data.micro[i], options);
     work.tokens += static_cast<double>(data.micro[i].tokens());
     work.seconds += SteadySeconds() - start;
   };
-  const bool together = ranks > 1 && outer_ == nullptr, overlaps = together && first < end;
+  const bool together = ranks > 1 && !apart, overlaps = together && first < end;
   for (int64_t i = first; i < end - (overlaps ? 1 : 0); ++i)
     sum_.Add(i, [&] { train(i, nullptr); });
   if (overlaps) {
@@ -167,6 +174,36 @@ double ModelTrainer::ForwardBackward(const StepData& data) {
   work_ = ranks_.Gather(work);
   const double loss = absl::c_accumulate(losses, 0.0);
   return all_weight > 0 ? loss * (1.0f / static_cast<float>(all_weight)) : 0;
+}
+
+ModelTrainer::SpanningLoss ModelTrainer::SpanBatches(
+    const StepData& data, int64_t first, int64_t end, RankWork* work) {
+  const Task& task = *inputs_.task;
+  const bool apart = outer_ != nullptr;
+  const auto step = apart ? absl::MakeConstSpan(data.micro).subspan(first, end - first)
+                          : absl::MakeConstSpan(data.micro);
+  SpanningLoss spanning = {0, apart ? first : 0, {}};
+  if (!task.spans_batches() || step.size() < 2) return spanning;
+  const double start = SteadySeconds();
+  Evaluation::Output mine;  // of all batches of this rank, and their sizes
+  for (int64_t i = first; i < end; ++i) {
+    const std::vector<float> outputs =
+        task.Outputs(model_, data.micro[i], {inputs_.compute, spec_.seed()});
+    mine.logits.insert(mine.logits.end(), outputs.begin(), outputs.end());
+    mine.tokens.push_back(static_cast<int32_t>(outputs.size()));
+  }
+  work->seconds += SteadySeconds() - start;
+  for (const std::string& bytes :
+      apart ? std::vector<std::string>{mine.Serialize()} : ranks_.Gather(mine.Serialize())) {
+    const Evaluation::Output output = Evaluation::Output::Parse(bytes);
+    auto at = output.logits.begin();
+    for (const int32_t size : output.tokens) {
+      spanning.gradients.emplace_back(at, at + size);
+      at += size;
+    }
+  }
+  spanning.loss = task.StepLoss(model_, step, absl::MakeSpan(spanning.gradients));
+  return spanning;
 }
 
 ModelTrainer::StepResult ModelTrainer::Update(double loss, double rate, TrainerState* state) {

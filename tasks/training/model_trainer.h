@@ -99,6 +99,15 @@ class ModelTrainer {
   }
 
  private:
+  // Of a step with Objective::spans_batches().
+  struct SpanningLoss {
+    double loss;                                // mean
+    int64_t first;                              // batch that is gradients[0]
+    std::vector<std::vector<float>> gradients;  // of outputs; empty: Train computes the loss
+  };
+  // Computes the loss over the batches whose gradients are added: those of the step or, with
+  // local_steps, those from `first` to `end` - 1, which this rank computes. Adds to the seconds.
+  SpanningLoss SpanBatches(const StepData& data, int64_t first, int64_t end, RankWork* work);
   void SwapWeights(std::vector<float>* weights);
 
   const RunInputs& inputs_;

@@ -1,5 +1,7 @@
 #include "tasks/training/trainer.h"
 
+#include <utility>
+
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "tasks/run/trainer_state.h"
@@ -61,7 +63,8 @@ absl::Status Trainer::Begin() {
 absl::Status Trainer::Loop() {
   Synchronize();
   run_.clock->Start(run_.state.step());
-  Fetch(run_.state.next_example(), run_.clock->done());
+  Fetch(run_.state.next_example(), run_.clock->done(),
+      {run_.state.waiting_example().begin(), run_.state.waiting_example().end()});
   while (true) {
     Synchronize();
     RETURN_IF_ERROR(Evaluate());
@@ -120,9 +123,10 @@ absl::Status Trainer::Evaluate() {
   return failed ? checkpoints_.SaveBefore(status) : absl::OkStatus();
 }
 
-void Trainer::Fetch(int64_t example, double done) {
-  next_ = std::async(
-      std::launch::async, [this, example, done] { return run_.batcher->Next(example, done); });
+void Trainer::Fetch(int64_t example, double done, std::vector<int64_t> waiting) {
+  next_ = std::async(std::launch::async, [this, example, done, waiting = std::move(waiting)] {
+    return run_.batcher->Next(example, done, waiting);
+  });
 }
 
 absl::Status Trainer::Step() {
@@ -133,13 +137,14 @@ absl::Status Trainer::Step() {
   const absl::Status read = run_.ranks().Agree(data.status());
   if (!read.ok()) return checkpoints_.SaveBefore(read);
   const double done = run_.clock->Done(state.step() + 1);
-  Fetch(data->next, done);
+  Fetch(data->next, done, data->waiting);
   const double loss = run_.model->ForwardBackward(*data);
   if (run_.options.on_gradients != nullptr)
     run_.options.on_gradients(state.step() + 1, run_.model->gradients());
   const double rate = run_.clock->Rate(spec().optimizer().learning_rate(), state.step());
   const ModelTrainer::StepResult result = run_.model->Update(loss, rate, &state);
   state.set_next_example(data->next);
+  state.mutable_waiting_example()->Assign(data->waiting.begin(), data->waiting.end());
   state.set_tokens(state.tokens() + data->tokens);
   const int64_t step = state.step();
   run_.progress->Step({.step = step,

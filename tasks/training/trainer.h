@@ -49,7 +49,7 @@ class Trainer {
   // Evaluates if that is due. An evaluation that is stopped stays due.
   absl::Status Evaluate();
   // Reads a step's data in another thread.
-  void Fetch(int64_t example, double done);
+  void Fetch(int64_t example, double done, std::vector<int64_t> waiting);
   // Takes one optimizer step.
   absl::Status Step();
   // After twice the warm-up, once a run: says so if the loss is still that of a model that ignores
