@@ -31,10 +31,12 @@ struct Wanted {
   RecordOptions record = {};
 };
 
-// The values of the wanted fields in their order, and the items of the field that may be a list.
+// The values of the wanted fields in their order, and the items of the label field if it may be a
+// list.
 struct Row {
   std::vector<std::string> values;
   std::optional<std::vector<std::string>> list;
+  std::vector<std::vector<std::string>> items;  // Labels::kGroups, JSON: the texts of each field
   std::vector<std::string> cells;  // with keep_lines: all columns, or the line
   int64_t line = 0;                // where the row begins
 };

@@ -23,16 +23,20 @@ class JsonlReader : public FileReader {
     if (!more) return false;
     row->line = line_;
     row->values.clear();
+    row->items.clear();
     for (size_t i = 0; i < members.size(); ++i) {
       const auto& [spec_field, name, list] = wanted_.fields[i];
       JsonValue& value = members[i];
       const bool label = spec_field == "label_field";
       const bool scalar = (1u << value.kind & (label ? kLabels : kStrings)) != 0;
-      if (!scalar && !(list && value.IsListOf(kLabels))) {
+      if (!scalar && !(list && value.IsListOf(label ? kLabels : kStrings))) {
         return Fail(row->line, spec_field, ": \"", Quote(name), "\" is not a string",
             label ? ", number or boolean" : "", list ? ", or a list of them" : "");
       }
-      if (list) row->list = scalar ? std::vector<std::string>{value.text} : std::move(value.items);
+      std::vector<std::string> items =
+          scalar ? std::vector<std::string>{value.text} : std::move(value.items);
+      if (label && list) row->list = std::move(items);
+      if (wanted_.labels == Labels::kGroups) row->items.push_back(std::move(items));
       row->values.push_back(std::move(value.text));
     }
     if (wanted_.keep_lines) row->cells = {text_};

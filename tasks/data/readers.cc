@@ -244,7 +244,7 @@ absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : re
 
 absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content) const {
   DataFile file = files_[index_];
-  const bool texts = content == Content::kTexts, labelled = texts && labels_ != Labels::kIgnored;
+  const bool texts = content == Content::kTexts, labelled = texts && HasLabels(labels_);
   if (labelled && file.format == &kTextFormat) file.format = &kFastTextFormat;
   const uint32_t needed = content == Content::kSentences ? Format::kSentences
                           : labelled                     ? Format::kLabelledTexts
@@ -265,7 +265,10 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
   Wanted wanted = {spec_, {{"text_field", spec_.text_field()}},
       labels_ == Labels::kNumber ? Labels::kRequired : labels_, keep_lines_};
   wanted.spec.set_format(file.format->format);
-  if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
+  const bool groups = texts && labels_ == Labels::kGroups;
+  if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field(), groups});
+  for (const std::string& name : spec_.negative_field())
+    if (groups) wanted.fields.push_back({"negative_field", name, true});
   if (labelled)
     wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
   ASSIGN_OR_RETURN(LineReader lines,
@@ -302,7 +305,7 @@ absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
 
 absl::Status DataReader::LearnSplit() {
   const bool by_rank = spec_.share_rule() == 1;
-  if (std::exchange(split_known_, true) || !split_.splits() || labels_ == Labels::kIgnored ||
+  if (std::exchange(split_known_, true) || !split_.splits() || !HasLabels(labels_) ||
       (labels_ == Labels::kNumber && !by_rank))
     return absl::OkStatus();
   DataReader reader(AllExamples(spec_), files_, labels_, false, separator_);
@@ -342,13 +345,20 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   example->cells = std::move(row.cells);
   if (!more.ok() || !*more) return more;
   example->list = std::move(row.list);
-  if (labels_ != Labels::kIgnored) {
+  for (size_t i = 1; labels_ == Labels::kGroups && i < row.values.size(); ++i) {
+    std::vector<std::string>& to = i == 1 ? example->pairs : example->negatives;
+    const bool json = !row.items.empty();
+    const auto texts = absl::MakeConstSpan(json ? row.items[i] : row.values);
+    const auto own = json ? texts : texts.subspan(i, 1);
+    to.insert(to.end(), own.begin(), own.end());
+  }
+  if (HasLabels(labels_)) {
     example->label = std::move(row.values.back());
     row.values.pop_back();
   }
   example->text = std::move(row.values[0]);
   if (row.values.size() > 1) example->text_pair = std::move(row.values[1]);
-  if (labels_ != Labels::kIgnored && labels_ != Labels::kSeveral && example->label.empty())
+  if (HasLabels(labels_) && labels_ != Labels::kSeveral && example->label.empty())
     return Error(Exit::kData, Where(row.line), ": label_field: an empty label");
   return true;
 }

@@ -77,6 +77,7 @@ struct DocumentPiece {
 // `label` is the whole field, or `list` the items of a JSON list (also of a single string).
 struct TextExample {
   std::string text, text_pair, label;
+  std::vector<std::string> pairs, negatives;  // Labels::kGroups: texts like and unlike `text`
   std::optional<std::vector<std::string>> list;
   // With keep_lines: all columns of a TSV or CSV row, or the line of a JSONL or FASTTEXT file.
   std::vector<std::string> cells;
@@ -106,8 +107,12 @@ std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::st
 
 // kRequired: each text has one label (training, evaluation). kSeveral: the label field holds any
 // number of labels. kIgnored: labels are not read. kNumber: as kRequired, but the labels are
-// numbers and not classes.
-enum class Labels { kRequired, kSeveral, kIgnored, kNumber };
+// numbers and not classes. kGroups: labels are not read, but negatives are, and in JSON lists of
+// them and of second texts.
+enum class Labels { kRequired, kSeveral, kIgnored, kNumber, kGroups };
+inline bool HasLabels(Labels labels) {
+  return labels != Labels::kIgnored && labels != Labels::kGroups;
+}
 
 // Reads the files of a DataSpec one after the other.
 class DataReader {
