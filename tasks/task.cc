@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Task>> RestoreTask(
   JsonFields fields(config.task_fields, JoinPath(folder, "config.json"));
   task->Restore(config, fields, longest);
   if (!fields.status().ok()) return fields.status();
+  RETURN_IF_ERROR(task->ReadFiles(folder));
   return task;
 }
 

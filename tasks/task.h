@@ -83,6 +83,15 @@ class Task : public TaskData, public Objective, public Answers {
   // The reverse of Describe and DescribeFitted: sets max_tokens(), at most `longest`, and the other
   // settings from `config`. `fields` reads task_fields.
   virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
+  // Writes into the folder of a run the files besides those of a model, if the task has any; they
+  // do not depend on the weights.
+  virtual absl::Status WriteFiles(
+      const ModelConfig& /*config*/, const std::string& /*folder*/) const {
+    return absl::OkStatus();
+  }
+  // The reverse of WriteFiles, after Restore. kData or kMismatch for files that the task cannot
+  // use.
+  virtual absl::Status ReadFiles(const std::string& /*folder*/) { return absl::OkStatus(); }
   // Takes over labels and vocabulary; must be called before Build, training and answers.
   // `tokenizer` may be null for a model that only takes ids; it must outlive the task. kMismatch
   // or kSpec if the tokenizer lacks what the task needs.

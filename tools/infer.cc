@@ -192,6 +192,7 @@ absl::StatusOr<DataSpec> TrainingData(
 absl::Status SetInputData(const std::string& folder, const ModelConfig& config, InputOptions* input,
     std::string* label_separator) {
   ASSIGN_OR_RETURN(input->data, TrainingData(folder, config, label_separator));
+  if (config.head == HeadKind::kNone) input->data.clear_text_pair_field();  // each has a vector
   return OverrideFileOptions(input->reading, &input->data);
 }
 
@@ -233,7 +234,7 @@ ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>&
 
 Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
   if (!vectors.has_value()) return record;
-  record.text = Stripped(record.text, vectors->lowercase);
+  record.text = Stripped(vectors->prompt + record.text, vectors->lowercase);
   record.text_pair = Stripped(record.text_pair, vectors->lowercase);
   return record;
 }

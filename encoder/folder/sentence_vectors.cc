@@ -1,5 +1,7 @@
 #include "encoder/folder/sentence_vectors.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::pair<const char*, const char*> kPools[] = {{"pooling_mode_cls_token", "cls"},
     {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
+
+constexpr char kPromptsFile[] = "config_sentence_transformers.json";
 
 // Reads the modules of a folder.
 class SentenceFolder {
@@ -125,24 +129,37 @@ class SentenceFolder {
         // Do not change vectors without a prompt.
         "include_prompt", "word_embedding_dimension", "embedding_dimension"});
     if (!mode.is_null() && !mode.is_string()) fields.Fail("pooling_mode", "expected a string");
+    includes_prompt_ = JsonMember(config, "include_prompt") != false;
     for (const auto& [field, value] : config.items())
       if (absl::StartsWith(field, "pooling_mode_"))
         fields.AllowValues(field.c_str(), {true, false});
     return Checked(fields);
   }
 
-  // Prompts of names that the caller of sentence-transformers gives are not used.
   absl::Status ReadPrompts() {
-    constexpr char kFile[] = "config_sentence_transformers.json";
-    ASSIGN_OR_RETURN(const Json config, ReadObject(kFile));
-    if (JsonMember(config, "default_prompt_name").is_string())
-      return Wrong(Exit::kMismatch, kFile, "default_prompt_name: prompts are not supported");
-    JsonFields fields(config, JoinPath(folder_, kFile));
+    ASSIGN_OR_RETURN(const Json config, ReadObject(kPromptsFile));
+    JsonFields fields(config, JoinPath(folder_, kPromptsFile));
     fields.AllowOnly({"__version__", "prompts", "default_prompt_name", "similarity_fn_name",
         "model_type", "truncate_dim"});
-    fields.AllowValues("default_prompt_name", {nullptr});
     fields.AllowValues("truncate_dim", {nullptr});
     fields.AllowValues("model_type", {nullptr, "SentenceTransformer"});
+    fields.AllowValues("similarity_fn_name", {nullptr, "cosine", "dot", "euclidean", "manhattan"});
+    const Json& prompts = JsonMember(config, "prompts");
+    const auto prompt = [&](const std::string& name) {
+      const Json& text = JsonMember(prompts, name.c_str());
+      return text.is_string() ? text.get<std::string>() : "";
+    };
+    if (const Json& name = JsonMember(config, "default_prompt_name"); name.is_string()) {
+      if (!JsonMember(prompts, name.get<std::string>().c_str()).is_string())
+        fields.Fail("default_prompt_name", JsonString(name), ": expected a name of prompts");
+      vectors_.prompt = prompt(name.get<std::string>());
+    }
+    vectors_.query_prompt = prompt("query");
+    vectors_.document_prompt = prompt("document").empty() ? prompt("passage") : prompt("document");
+    const std::string similarity = fields.String("similarity_fn_name");
+    if (!similarity.empty()) vectors_.similarity = similarity;
+    if (!includes_prompt_ && !vectors_.prompt.empty())
+      fields.Fail("default_prompt_name", "with include_prompt false is not supported");
     return Checked(fields);
   }
 
@@ -194,12 +211,78 @@ class SentenceFolder {
 
   std::string folder_;
   SentenceVectors vectors_;
+  bool includes_prompt_ = true;  // in the pooling
 };
+
+// What config.json of a folder of Cloze says; nullopt if it says nothing.
+absl::StatusOr<std::optional<SentenceVectors>> ReadMember(const std::string& folder) {
+  const std::string path = JoinPath(folder, "config.json");
+  if (!PathExists(path)) return std::nullopt;
+  ASSIGN_OR_RETURN(const Json config, ReadJson(path));
+  const Json &own = JsonMember(config, "cloze"), &member = JsonMember(own, kVectorsMember);
+  if (!member.is_object()) return std::nullopt;
+  JsonFields fields(member, path);
+  SentenceVectors vectors;
+  vectors.pool = fields.String("pooling");
+  if (std::none_of(std::begin(kPools), std::end(kPools),
+          [&](const auto& known) { return vectors.pool == known.second; }))
+    fields.Fail("pooling", Quote(vectors.pool), ": expected cls, mean or max");
+  vectors.normalize = fields.Bool("normalize", false);
+  vectors.query_prompt = fields.String("query_prompt");
+  vectors.document_prompt = fields.String("document_prompt");
+  int32_t max_tokens = 0;
+  fields.Integer("max_tokens", false, 3, 1'000'000, &max_tokens);
+  vectors.max_tokens = max_tokens;
+  vectors.folder = folder;
+  RETURN_IF_ERROR(fields.status());
+  return vectors;
+}
+
+// The modules of sentence-transformers: a list of {"idx", "name", "path", "type"}.
+Json ModulesOf(const SentenceVectors& vectors) {
+  Json modules = Json::array();
+  const auto add = [&](const char* path, const char* type) {
+    const size_t n = modules.size();
+    modules.push_back({{"idx", n}, {"name", std::to_string(n)}, {"path", path},
+        {"type", absl::StrCat("sentence_transformers.models.", type)}});
+  };
+  add("", "Transformer");
+  add("1_Pooling", "Pooling");
+  if (vectors.normalize) add("2_Normalize", "Normalize");
+  return modules;
+}
 
 }  // namespace
 
+Json VectorsMember(const SentenceVectors& vectors) {
+  Json member = {{"pooling", vectors.pool}, {"normalize", vectors.normalize},
+      {"max_tokens", vectors.max_tokens}};
+  if (!vectors.query_prompt.empty()) member["query_prompt"] = vectors.query_prompt;
+  if (!vectors.document_prompt.empty()) member["document_prompt"] = vectors.document_prompt;
+  return member;
+}
+
+absl::Status WriteSentenceVectors(
+    const SentenceVectors& vectors, int64_t hidden, const std::string& folder) {
+  Json pooling = {{"word_embedding_dimension", hidden}, {"include_prompt", true}};
+  for (const auto& [field, pool] : kPools) pooling[field] = vectors.pool == pool;
+  for (const char* other : {"mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"})
+    pooling[absl::StrCat("pooling_mode_", other)] = false;
+  const Json prompts = {
+      {"prompts", {{"query", vectors.query_prompt}, {"document", vectors.document_prompt}}},
+      {"default_prompt_name", nullptr}, {"similarity_fn_name", vectors.similarity}};
+  const Json limits = {{"max_seq_length", vectors.max_tokens}, {"do_lower_case", false}};
+  RETURN_IF_ERROR(MakeDirectories(JoinPath(folder, "1_Pooling")));
+  const std::pair<const char*, const Json*> files[] = {{"1_Pooling/config.json", &pooling},
+      {kPromptsFile, &prompts}, {"sentence_bert_config.json", &limits}};
+  for (const auto& [file, json] : files)
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, file), json->dump(2) + "\n"));
+  return WriteFileAtomically(
+      JoinPath(folder, SentenceFolder::kModules), ModulesOf(vectors).dump(2) + "\n");
+}
+
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder) {
-  if (!PathExists(JoinPath(folder, SentenceFolder::kModules))) return std::nullopt;
+  if (!PathExists(JoinPath(folder, SentenceFolder::kModules))) return ReadMember(folder);
   ASSIGN_OR_RETURN(SentenceVectors vectors, SentenceFolder(folder).Read());
   return vectors;
 }

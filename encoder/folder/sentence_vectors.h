@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -17,16 +18,29 @@ struct SentenceVectors {
   bool normalize = false;  // to length 1
   int64_t max_tokens = 0;  // of a text, special tokens included; 0: as many as the model takes
   bool lowercase = false;  // texts are lower-cased before the tokenizer reads them
-  std::string folder;      // that was read
-  std::vector<std::string> files;  // that say so, with paths in the folder
+  // Texts before each text: that of default_prompt_name; those named "query" and "document" (or
+  // "passage"), which the user asks for.
+  std::string prompt, query_prompt, document_prompt;
+  std::string similarity = "cosine";  // of vectors: or "dot", "euclidean", "manhattan"
+  std::string folder;                 // that was read
+  std::vector<std::string> files;     // that say so, with paths in the folder
 };
 
-// Reads modules.json and the files that it names; nullopt for a folder without it. max_tokens is
+// Reads modules.json and the files that it names or, in a folder of Cloze without it, such as a
+// checkpoint, VectorsMember of config.json; nullopt for a folder without either. max_tokens is
 // max_seq_length of sentence_bert_config.json, or of the file of another family that older versions
 // wrote, else model_max_length of tokenizer_config.json.
-// kData for invalid files; kMismatch for modules, poolings, prompts and other settings that Cloze
-// does not have.
+// kData for invalid files; kMismatch for modules, poolings and other settings that Cloze does not
+// have.
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
+
+// Writes, or replaces, these files in `folder`, for vectors of `hidden` numbers.
+absl::Status WriteSentenceVectors(
+    const SentenceVectors& vectors, int64_t hidden, const std::string& folder);
+
+// Name and value of the member of the object "cloze" of config.json that says the same.
+inline constexpr char kVectorsMember[] = "vectors";
+Json VectorsMember(const SentenceVectors& vectors);
 
 // Copies the files of `vectors`, if there are any, to the model folder `to`, which has none of
 // them.

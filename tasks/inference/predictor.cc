@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   const TaskOfAdapter& main = predictor->Of(kDefaultAdapter);
   RETURN_IF_ERROR(main.status);
   const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
-  if (main.task == nullptr) {
+  if (main.task == nullptr || main.task->head() == HeadKind::kNone) {
     const bool discriminates = session.config(kDefaultAdapter).head == HeadKind::kReplacedTokens;
     return Error(Exit::kMismatch, has,
         discriminates

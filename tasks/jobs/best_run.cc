@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "encoder/folder/adapter.h"
+#include "encoder/folder/sentence_vectors.h"
 #include "tasks/run/checkpoint.h"
 
 namespace cloze {
@@ -74,6 +75,9 @@ absl::StatusOr<ModelScore> BestScore(const Trainer::Summary& run) {
 
 absl::Status PublishRun(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
+  ASSIGN_OR_RETURN(const auto vectors, ReadSentenceVectors(run));
+  if (vectors.has_value() && !PathExists(JoinPath(directory, "modules.json")))
+    RETURN_IF_ERROR(CopySentenceVectors(vectors, directory));
   return SaveModel(directory, manifest.step, [&](const std::string& folder) {
     for (const Manifest::File& file : manifest.files)
       RETURN_IF_ERROR(LinkOrCopy(JoinPath(run, file.name), JoinPath(folder, file.name)));

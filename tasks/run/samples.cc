@@ -52,7 +52,8 @@ std::vector<bool> Comparable(const Samples& samples, const ModelConfig& config) 
 
 // [n, columns], row after row.
 std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) {
-  const auto task = MakeTask(model.config().head);
+  const auto task =
+      model.config().head == HeadKind::kNone ? nullptr : MakeTask(model.config().head);
   Batch batch;
   const int32_t* ids = samples.ids.data();
   for (const int32_t length : samples.lengths) {

@@ -56,6 +56,7 @@ absl::Status Trainer::Begin() {
   return run_.ranks().OnRoot([&]() -> absl::Status {
     if (!best_.keeps_spec())
       RETURN_IF_ERROR(WriteFileAtomically(run_.folder->Path(kSpecName), PrintEffective(spec())));
+    RETURN_IF_ERROR(run_.inputs->task->WriteFiles(run_.inputs->config, run_.folder->directory()));
     return WriteRunInfo(run_.folder->Path("about.json"), *run_.inputs, run_.options.program);
   });
 }

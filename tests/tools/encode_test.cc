@@ -127,7 +127,7 @@ TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   }
   Modules({"Transformer", "Pooling"});
   Write("config_sentence_transformers.json", R"({"default_prompt_name": "query"})");
-  ExpectError(76, "default_prompt_name: prompts are not supported");
+  ExpectError(76, "default_prompt_name: \"query\": expected a name of prompts");
   Write("config_sentence_transformers.json", R"({"truncate_dim": 16})");
   ExpectError(76, "truncate_dim: is 16, which is not supported");
   Write("config_sentence_transformers.json", R"({"precision": "int8"})");
