@@ -139,12 +139,50 @@ void CheckSequenceToSequence(const TaskSpec& spec, SpecErrors* errors) {
         absl::StrCat(part, ".text_pair_field"), "is not set: expected the column of the targets");
 }
 
+void CheckSentenceEmbedding(const TaskSpec& spec, SpecErrors* errors) {
+  using Spec = SentenceEmbeddingSpec;
+  const Spec& task = spec.sentence_embedding();
+  const std::string name = "sentence_embedding", loss = Spec::Loss_Name(task.loss());
+  const bool in_batch = task.loss() == Spec::IN_BATCH_NEGATIVES,
+             simcse = task.loss() == Spec::SIMCSE, triplet = task.loss() == Spec::TRIPLET,
+             scored = task.loss() == Spec::COSENT || task.loss() == Spec::COSINE;
+  const bool pairs = !spec.train().text_pair_field().empty(),
+             negatives = !spec.train().negative_field().empty();
+  errors->AddIf((scored || triplet) && !pairs, "train.text_pair_field",
+      "is not set: expected the column of the second texts for ", loss);
+  errors->AddIf(simcse && pairs, "train.text_pair_field",
+      "is set, but SIMCSE learns from single texts: expected none, or IN_BATCH_NEGATIVES");
+  errors->AddIf(triplet && !negatives, "train.negative_field",
+      "is not set: expected the column of texts that are unlike for TRIPLET");
+  errors->AddIf(negatives && !pairs, "train.negative_field",
+      "is set, but train.text_pair_field is not: expected both");
+  errors->AddIf(negatives && (simcse || scored), "train.negative_field", "is not read by ", loss);
+  errors->AddIf(
+      simcse && !spec.validation().files().empty() && spec.validation().text_pair_field().empty(),
+      "validation.text_pair_field", "is not set: SIMCSE is evaluated on pairs");
+  errors->AddIf(spec.batch().examples() == 1 && task.loss() != Spec::COSINE && !triplet,
+      "batch.examples", "is 1: ", loss, " compares the examples of a batch: expected more");
+  errors->AddIf(task.symmetric() && !in_batch && !simcse, name + ".symmetric",
+      "is only for IN_BATCH_NEGATIVES");
+  errors->AddIf(spec.trainable().head_only(), "trainable.head_only", "cannot be used with ", name,
+      ", which has no head");
+  const int64_t tokens =
+      int64_t{task.max_tokens()} * (2 + (in_batch || triplet ? task.negatives() : 0));
+  errors->AddIf(tokens > 65535, name + ".negatives", "2 + negatives texts of max_tokens have ",
+      tokens, " tokens: expected at most 65535");
+  errors->AddIf(spec.batch().has_micro_tokens() && spec.batch().micro_tokens() < tokens,
+      "batch.micro_tokens", spec.batch().micro_tokens(), " is less than ", tokens,
+      ", the tokens of one example with ", name, ".negatives = ", task.negatives(),
+      ": expected room for it");
+}
+
 void CheckOneTask(const TaskSpec& spec, SpecErrors* errors) {
   switch (spec.task_case()) {
     case TaskSpec::kMaskedLm: CheckMaskedLm(spec, errors); return CheckReplacedTokens(spec, errors);
     case TaskSpec::kSequenceClassification: return CheckClassification(spec, errors);
     case TaskSpec::kTokenTagging: return CheckTagging(spec, errors);
     case TaskSpec::kSequenceToSequence: return CheckSequenceToSequence(spec, errors);
+    case TaskSpec::kSentenceEmbedding: return CheckSentenceEmbedding(spec, errors);
     default: return;
   }
 }
@@ -169,6 +207,8 @@ void CheckTask(const TaskSpec& spec, SpecErrors* errors) {
     return errors->AddIf(true, "task", "is not set: expected one of ", absl::StrJoin(tasks, ", "));
   }
   CheckOneTask(spec, errors);
+  errors->AddIf(!spec.has_sentence_embedding() && !spec.train().negative_field().empty(),
+      "train.negative_field", "is only for sentence_embedding");
   errors->AddIf(!spec.model().decoder_from().empty() &&
                     (!spec.has_sequence_to_sequence() || spec.model().start_from().empty()),
       "model.decoder_from",

@@ -37,6 +37,7 @@ std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec);
 std::unique_ptr<Task> MakeQuestionAnswering(const QuestionAnsweringSpec& spec);
 std::unique_ptr<Task> MakeCausalLm(const CausalLmSpec& spec);
 std::unique_ptr<Task> MakeSequenceToSequence(const SequenceToSequenceSpec& spec);
+std::unique_ptr<Task> MakeSentenceEmbedding(const SentenceEmbeddingSpec& spec);
 
 std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
   switch (spec.task_case()) {
@@ -47,6 +48,7 @@ std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
     case TaskSpec::kQuestionAnswering: return MakeQuestionAnswering(spec.question_answering());
     case TaskSpec::kCausalLm: return MakeCausalLm(spec.causal_lm());
     case TaskSpec::kSequenceToSequence: return MakeSequenceToSequence(spec.sequence_to_sequence());
+    case TaskSpec::kSentenceEmbedding: return MakeSentenceEmbedding(spec.sentence_embedding());
     case TaskSpec::TASK_NOT_SET: break;
   }
   CLOZE_CHECK(false);

@@ -162,7 +162,7 @@ TEST(StoredTask, FoldersFromElsewhereReadWhatFits) {
   (*number)->Describe({}, &again);
   EXPECT_EQ(again.problem_type, "regression");  // as in transformers
   config.head = HeadKind::kNone;
-  EXPECT_EQ(*RestoreTask("dir", config, 300), nullptr);
+  EXPECT_EQ((*RestoreTask("dir", config, 300))->name(), "sentence_embedding");
 }
 
 TEST(StoredTask, BadMembersAreNamed) {

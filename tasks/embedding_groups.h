@@ -1,0 +1,37 @@
+// The examples of sentence_embedding: groups of texts, in files and in stores.
+#ifndef CLOZE_TASKS_EMBEDDING_GROUPS_H_
+#define CLOZE_TASKS_EMBEDDING_GROUPS_H_
+
+#include <vector>
+
+#include "core/text/tokenizer/tokenizer.h"
+#include "proto/task.pb.h"
+#include "tasks/data/cache.h"
+
+namespace cloze {
+
+// What the files of a DataSpec hold. kPairs: texts that are alike, and others that are not; of a
+// list of texts that are alike each is an example. kScored: pairs with numbers. kLabelled: texts
+// with labels; each is paired with the one before it of the same label. kTexts: single texts.
+enum class GroupKind { kPairs, kScored, kLabelled, kTexts };
+
+// Returns the kind that the fields of `data` and the loss of `training` mean. Other data of pairs
+// are scored if their first rows have a number in label_field.
+GroupKind GroupKindOf(const DataSpec& data, bool training, SentenceEmbeddingSpec::Loss loss);
+
+// Reads the first row of each file. Errors of TextReader.
+absl::Status CheckGroups(const DataSpec& data, GroupKind kind);
+
+// Builds or opens the store of `data`. kData, with the line, for a pair with an empty side and for
+// a score that is no number; kData if no label has two texts.
+absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
+    const SentenceEmbeddingSpec& spec, const Tokenizer& tokenizer, const BuildOptions& options);
+
+// Returns the texts of an example of a store: the anchor, its positive and its negatives, each with
+// a label of LabelOf and, of a scored pair, its score as value. The rows are those that
+// spec.pooling() reads. A single text is its own positive.
+std::vector<Example> SequencesOfGroup(const Example& example, const SentenceEmbeddingSpec& spec);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_EMBEDDING_GROUPS_H_
