@@ -40,21 +40,29 @@ same_bytes() {
     cmp "$tarball" "$work/again/$name.tar.zst"
 }
 
-# A small training and its use, models from PyTorch with their logits, and a CPU that is too old, in a folder without anything else.
+# A small training and its use, and the stored logits of other models, in a folder without anything else.
 alone() {
   local tree=$work/alone cloze="/cloze-program/bin/cloze"
-  unpack "$tree" && mkdir -p "$tree/proc" "$tree/tmp" && cp -r "$here/tests/golden/mini" "$here"/tests/golden/release_0.1 "$tree/" || return 1
+  unpack "$tree" && mkdir -p "$tree/proc" "$tree/tmp" && cp -r "$here/tests/golden/release_0.1" "$tree/" || return 1
   awk 'BEGIN { srand(1); print "text,label"
     for (i = 0; i < 2000; ++i) { like = rand() < 0.5; print "a film " (like ? "warm" : "dull") " and number " i "," (like ? "good" : "bad") } }' > "$tree/data.csv"
   printf '%s\n' 'sequence_classification {}' 'train { files: "data.csv" format: CSV }' 'output { directory: "run" }' > "$tree/s.textproto"
   cat > "$work/alone.sh" << END
-mount -t proc proc $tree/proc && cd / || exit 1
+mount -t proc proc $tree/proc && cd $tree || exit 1
 run() { echo "+ \$*"; chroot "$tree" "\$@"; }
 run $cloze version && run $cloze spec check s.textproto && run $cloze finetune s.textproto &&
   run $cloze predict --model run data.csv --out p.csv && run $cloze verify run &&
+  for model in release_0.1/runs/*; do run $cloze verify \$model || exit 1; done &&
   run $cloze report run --out r.html && run $cloze bench start
 END
   unshare --mount --pid --fork --kill-child bash "$work/alone.sh" && [ "$(wc -l < "$tree/p.csv")" -eq 2001 ]
+}
+
+# Emulated CPUs: one too old, one with the baseline's instructions.
+cpus() {
+  local cloze=$work/unpacked/cloze-program/bin/cloze error
+  error=$(qemu-x86_64 -cpu core2duo "$cloze" version 2>&1 > /dev/null)
+  [ $? -eq 69 ] && grep -q "^cloze: this CPU has no SSE4.2" <<< "$error" && qemu-x86_64 -cpu Nehalem "$cloze" version | grep baseline
 }
 
 # The commands of README in a tree of Debian.
@@ -63,7 +71,8 @@ in_tree() {
   make_tree "$1" "$tree" && unpack "$tree" && run_in "$tree" "tests/e2e/readme.sh /cloze-program/bin/cloze"
 }
 
-step content content || exit 1
+step unpacked unpack "$work/unpacked" && step content content || exit 1
+if command -v qemu-x86_64 > /dev/null; then step "old CPUs" cpus; else echo "old CPUs: skipped, qemu-user is not installed"; fi
 step "empty folder" alone
 [ $again = no ] || step "same bytes" same_bytes
 for tree in "$@"; do

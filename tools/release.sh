@@ -9,7 +9,7 @@ mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 version=$(sed -n 's/^project(cloze VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 grep -q "^## $version" CHANGELOG.md || { echo "release.sh: CHANGELOG.md has no section \"## $version\"" >&2; exit 1; }
 [ -z "$(git status --porcelain 2> /dev/null)" ] || echo "release.sh: files differ from the commit" >&2
-tools/setup.sh dpkg-dev file zstd debootstrap buildah || exit 1
+tools/setup.sh dpkg-dev file zstd debootstrap buildah qemu-user || exit 1
 table=() failed=0
 
 # Runs a part and notes how it ended. Arguments: name, command.
