@@ -10,6 +10,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/sentence_vectors.h"
 #include "tasks/run/checkpoint.h"
+#include "tasks/training/run_result.h"
 
 namespace cloze {
 namespace {
@@ -78,6 +79,11 @@ absl::Status PublishRun(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const auto vectors, ReadSentenceVectors(run));
   if (vectors.has_value() && !PathExists(JoinPath(directory, "modules.json")))
     RETURN_IF_ERROR(CopySentenceVectors(vectors, directory));
+  if (const std::string result = JoinPath(run, kResultName); PathExists(result)) {
+    constexpr int64_t kMostBytes = 1 << 20;
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(result, kMostBytes));
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kResultName), text));
+  }
   return SaveModel(directory, manifest.step, [&](const std::string& folder) {
     for (const Manifest::File& file : manifest.files)
       RETURN_IF_ERROR(LinkOrCopy(JoinPath(run, file.name), JoinPath(folder, file.name)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tasks/task.h"
 
@@ -17,7 +18,23 @@ double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
   return std::min(1.0, std::max({0.1, 2.0 * warmup, least}));
 }
 
-std::string PlateauNote(double loss, double chance, const TaskSpec& spec, size_t labels) {
+std::string LearningAdvice(const TaskSpec& spec, int64_t steps) {
+  constexpr int64_t kFewSteps = 600;
+  const std::string rate =
+      "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below 1e-5), or "
+      "raise schedule.warmup_share";
+  if (steps == 0 || steps >= kFewSteps) return absl::StrCat(rate, ", or train for more steps");
+  const ScheduleSpec& schedule = spec.schedule();
+  const double factor = std::ceil(1000.0 / static_cast<double>(steps));
+  const std::string longer =
+      schedule.steps() > 0 ? "schedule.steps: 1000"
+                           : absl::StrFormat("schedule.epochs: %.0f", schedule.epochs() * factor);
+  return absl::StrCat("the run has only ", steps, " steps: train for more, ", longer,
+      "; if that does not help, ", rate);
+}
+
+std::string PlateauNote(
+    double loss, double chance, const TaskSpec& spec, size_t labels, int64_t steps) {
   if (!(loss >= 0.97 * chance)) return "";
   const bool pretrains = MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
   // A new head gives all labels about the same probability.
@@ -33,12 +50,10 @@ std::string PlateauNote(double loss, double chance, const TaskSpec& spec, size_t
       : loss > 1.15 * chance
           ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
             "for more steps"
-      : !pretrains
-          ? "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below "
-            "1e-5), raise schedule.warmup_share, or train for more steps"
-      : masks ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
-                "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
-              : "take more and smaller steps");
+      : !pretrains ? LearningAdvice(spec, steps)
+      : masks      ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
+                     "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
+                   : "take more and smaller steps");
 }
 
 }  // namespace cloze

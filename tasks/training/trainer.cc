@@ -7,6 +7,7 @@
 #include "tasks/run/trainer_state.h"
 #include "tasks/training/plateau.h"
 #include "tasks/training/run_info.h"
+#include "tasks/training/run_result.h"
 
 namespace cloze {
 
@@ -37,7 +38,24 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   RETURN_IF_ERROR(Loop());
   run_.progress->Finish();
   RETURN_IF_ERROR(best_.Finish());
-  return Summarize();
+  ASSIGN_OR_RETURN(Summary summary, Summarize());
+  RETURN_IF_ERROR(run_.ranks().OnRoot([&] { return Conclude(&summary); }));
+  return summary;
+}
+
+absl::Status Trainer::Conclude(Summary* summary) {
+  const RunInputs& inputs = *run_.inputs;
+  if (!inputs.validation.has_value() || summary->best.values.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Baselines baselines,
+      MeasureBaselines(spec(), inputs.config, *inputs.tokenizer, inputs.train->store,
+          inputs.validation->store, run_.options.stop));
+  RunResult result = DescribeResult(spec(), summary->best, baselines, summary->steps);
+  if (result.sentence.empty()) return absl::OkStatus();
+  run_.Note(absl::StrCat("result: ", result.sentence));
+  if (!result.warning.empty()) run_.Note(result.warning);
+  RETURN_IF_ERROR(WriteFileAtomically(run_.folder->Path(kResultName), ToJsonText(result.json)));
+  summary->result = std::move(result.json);
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Begin() {
@@ -171,8 +189,8 @@ absl::Status Trainer::NoteIfNotLearning(double before) {
   const double when = PlateauCheckAt(spec().schedule(), run_.clock->total_steps());
   if (before >= when || run_.clock->done() < when) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double chance, run_.inputs->task->ChanceLoss(run_.inputs->train->store));
-  const std::string note = PlateauNote(
-      run_.progress->smoothed_loss(), chance, spec(), run_.inputs->config.labels.size());
+  const std::string note = PlateauNote(run_.progress->smoothed_loss(), chance, spec(),
+      run_.inputs->config.labels.size(), run_.clock->total_steps());
   if (!note.empty()) run_.Note(note);
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 
+#include "core/base/json.h"
 #include "tasks/training/best_model.h"
 #include "tasks/training/checkpoints.h"
 #include "tasks/training/training_run.h"
@@ -19,6 +20,7 @@ class Trainer {
     double loss = 0;     // of the last step
     Metric metric = {};  // selects the best model; without a name if there is no validation
     MetricResults best;
+    OrderedJson result;  // RunResult::json; null if there is none
   };
 
   // Verifies the spec, locks the run directory, tokenizes, and initializes the model, loads it or
@@ -59,6 +61,8 @@ class Trainer {
   void WatchSources();
   // Returns what the run has reached.
   absl::StatusOr<Summary> Summarize() const;
+  // Compares it with baselines, tells the user, and writes result.json.
+  absl::Status Conclude(Summary* summary);
 
   TrainingRun run_;
   BestModel best_{&run_};

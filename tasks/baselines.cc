@@ -1,0 +1,236 @@
+#include "tasks/baselines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/hash_map.h"
+#include "tasks/linear_model.h"
+#include "tasks/metrics.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMostTokens = 3'000'000;
+constexpr double kPenalty = 0.1;
+
+using Kind = SequenceClassificationSpec::Kind;
+
+// A store, and which of its texts are read.
+struct Texts {
+  const ExampleStore& store;
+  int64_t stride = 1;  // every n-th text
+  int64_t most = 0;    // the first ones; 0: all
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// Calls `visit` with the sequences of each text.
+absl::Status ForTexts(
+    const Texts& texts, absl::FunctionRef<void(const std::vector<Example>& text)> visit) {
+  std::vector<Example> text;
+  int64_t number = 0;
+  const auto end = [&] {
+    if (!text.empty() && number++ % texts.stride == 0) visit(text);
+    text.clear();
+    return texts.most == 0 || number < texts.most;
+  };
+  for (int64_t i = 0; i < texts.store.size(); ++i) {
+    if (texts.stop != nullptr && *texts.stop) return Error(Exit::kInterrupted, "stopped");
+    Example example;
+    RETURN_IF_ERROR(texts.store.Read(i, &example));
+    if (!example.continues && !end()) return absl::OkStatus();
+    text.push_back(std::move(example));
+  }
+  end();
+  return absl::OkStatus();
+}
+
+// Texts as counts of tokens, and what they should be given.
+struct CountedTexts {
+  SparseRows rows;
+  std::vector<Example> answers;  // labels or values only
+};
+
+absl::StatusOr<CountedTexts> CountTokens(const Texts& of, const Tokenizer& tokenizer) {
+  CountedTexts texts;
+  texts.rows.features = tokenizer.vocab_size();
+  RETURN_IF_ERROR(ForTexts(of, [&](const std::vector<Example>& text) {
+    std::map<int32_t, float> counts;
+    for (const Example& window : text) {
+      for (const int32_t id : window.ids)
+        if (!tokenizer.is_special(id)) ++counts[id];
+    }
+    texts.rows.Add(std::vector<std::pair<int32_t, float>>(counts.begin(), counts.end()));
+    Example& answer = texts.answers.emplace_back();
+    answer.labels = text[0].labels, answer.values = text[0].values;
+  }));
+  return texts;
+}
+
+// Returns log(texts / texts with the token) of each token; 0 for tokens that no text has.
+std::vector<double> InverseFrequencies(const SparseRows& counts) {
+  std::vector<double> weights(counts.features);
+  for (const int32_t token : counts.index) ++weights[token];
+  for (double& w : weights)
+    w = w > 0 ? std::log((1.0 + static_cast<double>(counts.rows())) / w) : 0;
+  return weights;
+}
+
+void Weigh(const std::vector<double>& weights, SparseRows* rows) {
+  for (int64_t r = 0; r < rows->rows(); ++r) {
+    double squares = 0;
+    for (int64_t i = rows->begin(r); i < rows->ends[r]; ++i) {
+      rows->value[i] = static_cast<float>(std::log1p(rows->value[i]) * weights[rows->index[i]]);
+      squares += double{rows->value[i]} * rows->value[i];
+    }
+    const auto scale = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
+    for (int64_t i = rows->begin(r); i < rows->ends[r]; ++i) rows->value[i] *= scale;
+  }
+}
+
+// Returns the score of predictions for all held-out texts. `scores_of(r)` gives the scores of text
+// r.
+double ScoreTexts(Kind kind, const std::vector<std::string>& labels,
+    const std::vector<Example>& answers,
+    absl::FunctionRef<std::vector<double>(int64_t r)> scores_of) {
+  ClassificationMetric single(labels);
+  MultiLabelMetric several(labels);
+  RegressionMetric number;
+  for (size_t r = 0; r < answers.size(); ++r) {
+    const std::vector<double> scores = scores_of(static_cast<int64_t>(r));
+    std::vector<float> values = answers[r].values;
+    if (kind == SequenceClassificationSpec::REGRESSION) {
+      number.Add(values[0], scores[0]);
+    } else if (kind == SequenceClassificationSpec::SINGLE_LABEL) {
+      const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+      single.Add(answers[r].labels[0], static_cast<int>(best));
+    } else {  // the last value stands for labels that the model does not have
+      std::vector<bool> chosen;
+      for (const double score : scores) chosen.push_back(score >= 0);
+      const bool unseen = values.size() > scores.size() && values.back() > 0;
+      values.resize(scores.size());
+      several.Add(values, chosen, unseen);
+    }
+  }
+  const MetricResults results = kind == SequenceClassificationSpec::REGRESSION ? number.Results()
+                                : kind == SequenceClassificationSpec::SINGLE_LABEL
+                                    ? single.Results()
+                                    : several.Results();
+  return results.values[0].second;
+}
+
+// The targets of FitLinear, [texts, outputs].
+std::vector<float> TargetsOf(Kind kind, size_t outputs, const std::vector<Example>& answers) {
+  std::vector<float> targets;
+  for (const Example& answer : answers) {
+    std::vector<float> row = answer.values;
+    if (kind == SequenceClassificationSpec::SINGLE_LABEL) {
+      row.assign(outputs, 0);
+      row[answer.labels[0]] = 1;
+    }
+    targets.insert(targets.end(), row.begin(), row.end());
+  }
+  return targets;
+}
+
+absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& labels,
+    const Tokenizer& tokenizer, const Texts& train, const Texts& validation) {
+  ASSIGN_OR_RETURN(CountedTexts known, CountTokens(train, tokenizer));
+  ASSIGN_OR_RETURN(CountedTexts held_out, CountTokens(validation, tokenizer));
+  const std::vector<double> weights = InverseFrequencies(known.rows);
+  Weigh(weights, &known.rows);
+  Weigh(weights, &held_out.rows);
+  const bool single = kind == SequenceClassificationSpec::SINGLE_LABEL,
+             number = kind == SequenceClassificationSpec::REGRESSION;
+  const size_t outputs = labels.size();
+  const std::vector<float> targets = TargetsOf(kind, outputs, known.answers);
+  const LinearModel model = FitLinear({.rows = known.rows,
+      .targets = targets,
+      .outputs = static_cast<int64_t>(outputs),
+      .loss = single   ? LinearLoss::kSoftmax
+              : number ? LinearLoss::kSquared
+                       : LinearLoss::kLogistic,
+      .penalty = kPenalty});
+  std::vector<double> frequent(outputs, -0.5);  // share of each label - 1/2
+  for (size_t i = 0; i < targets.size(); ++i)
+    frequent[i % outputs] += targets[i] / static_cast<double>(known.answers.size());
+  *std::max_element(frequent.begin(), frequent.end()) += 1;
+  Baselines result = {.metric = single   ? "accuracy"
+                                : number ? "pearson"
+                                         : "micro_f1",
+      .examples = held_out.rows.rows()};
+  if (!number)
+    result.most_frequent =
+        ScoreTexts(kind, labels, held_out.answers, [&](int64_t) { return frequent; });
+  result.words = ScoreTexts(
+      kind, labels, held_out.answers, [&](int64_t r) { return model.Scores(held_out.rows, r); });
+  return result;
+}
+
+// The pieces of the word with label i.
+std::vector<int32_t> WordAt(const Example& window, size_t i) {
+  const auto first = window.ids.begin() + window.rows[i];
+  return {first, first + 1 + (window.further.empty() ? 0 : window.further[i])};
+}
+
+using TagCounts = std::map<int, int64_t>;
+
+int MostFrequent(const TagCounts& counts) {
+  return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  })->first;
+}
+
+absl::StatusOr<Baselines> OfTags(
+    const std::vector<std::string>& labels, const Texts& train, const Texts& validation) {
+  HashMap<std::vector<int32_t>, TagCounts> words;
+  TagCounts all;
+  RETURN_IF_ERROR(ForTexts(train, [&](const std::vector<Example>& text) {
+    for (const Example& window : text) {
+      for (size_t i = 0; i < window.labels.size(); ++i)
+        ++words[WordAt(window, i)][window.labels[i]], ++all[window.labels[i]];
+    }
+  }));
+  if (all.empty()) return Baselines();
+  // Labels that the model does not have follow its own.
+  const size_t known = labels.size();
+  const std::vector<std::string> unseen(
+      std::max<size_t>(validation.store.header().label_count(), known) - known, "?");
+  TaggingMetric of_words(labels, unseen), of_all(labels, unseen);
+  Baselines result = {.metric = IsBio(labels) ? "span_f1" : "accuracy"};
+  const int usual = MostFrequent(all);
+  RETURN_IF_ERROR(ForTexts(validation, [&](const std::vector<Example>& text) {
+    std::vector<int> right, guess, further;
+    for (const Example& window : text) {
+      for (size_t i = 0; i < window.labels.size(); ++i) {
+        const auto found = words.find(WordAt(window, i));
+        right.push_back(window.labels[i]);
+        guess.push_back(found == words.end() ? usual : MostFrequent(found->second));
+        further.push_back(0);
+      }
+    }
+    result.examples += static_cast<int64_t>(right.size());
+    of_words.Add(right, guess, further);
+    of_all.Add(right, std::vector<int>(right.size(), usual), further);
+  }));
+  ASSIGN_OR_RETURN(result.words, of_words.Results().Value(result.metric));
+  ASSIGN_OR_RETURN(result.most_frequent, of_all.Results().Value(result.metric));
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Baselines> MeasureBaselines(const TaskSpec& spec, const ModelConfig& config,
+    const Tokenizer& tokenizer, const ExampleStore& train, const ExampleStore& validation,
+    const std::atomic<bool>* stop) {
+  const Texts known = {train, (train.tokens() + kMostTokens - 1) / kMostTokens, 0, stop},
+              held_out = {validation, 1, spec.evaluation().max_examples(), stop};
+  if (spec.has_token_tagging()) return OfTags(config.labels, known, held_out);
+  if (!spec.has_sequence_classification()) return Baselines();
+  const Kind kind = spec.sequence_classification().kind();
+  return OfTexts(kind, config.labels, tokenizer, known, held_out);
+}
+
+}  // namespace cloze
