@@ -181,10 +181,42 @@ void HoldOut(TaskSpec* spec) {
   spec->mutable_validation()->set_share_rule(1);
 }
 
-void KeepShareRule(const TaskSpec& recorded, TaskSpec* now) {
+void KeepRules(const TaskSpec& recorded, TaskSpec* now) {
   const int32_t rule = recorded.train().has_share_rule() ? recorded.train().share_rule() : 1;
   now->mutable_train()->set_share_rule(rule);
   if (now->has_validation()) now->mutable_validation()->set_share_rule(rule);
+  now->set_default_rule(recorded.has_default_rule() ? recorded.default_rule() : 1);
+}
+
+void KeepChoices(const TaskSpec& recorded, TaskSpec* now) {
+  const OpenSettings open = OpenSettingsOf(*now);  // before the rule of an earlier run closes them
+  KeepRules(recorded, now);
+  if (!now->batch().has_micro_tokens() && recorded.batch().has_micro_tokens())
+    now->mutable_batch()->set_micro_tokens(recorded.batch().micro_tokens());
+  if (open.batch) {
+    now->mutable_batch()->set_tokens(recorded.batch().tokens());
+    now->mutable_batch()->set_examples(recorded.batch().examples());
+  }
+  if (open.length) {
+    now->mutable_schedule()->set_steps(recorded.schedule().steps());
+    now->mutable_schedule()->set_epochs(recorded.schedule().epochs());
+  }
+  if (open.rate) now->mutable_optimizer()->set_learning_rate(recorded.optimizer().learning_rate());
+}
+
+OpenSettings OpenSettingsOf(const TaskSpec& spec) {
+  constexpr TaskSpec::TaskCase kTasks[] = {TaskSpec::kSequenceClassification,
+      TaskSpec::kTokenTagging, TaskSpec::kQuestionAnswering, TaskSpec::kSequenceToSequence};
+  if (spec.default_rule() < 2 || !absl::c_linear_search(kTasks, spec.task_case())) return {};
+  const ScheduleSpec& schedule = spec.schedule();
+  return {.batch = !spec.batch().has_tokens() && !spec.batch().has_examples(),
+      .length =
+          !schedule.has_steps() && !schedule.has_epochs() && schedule.time_budget_minutes() <= 0,
+      .rate = !spec.optimizer().has_learning_rate() && spec.optimizer().muon_rate() <= 0};
+}
+
+bool LearnsVocabulary(const TaskSpec& spec) {
+  return spec.model().start_from().empty() && spec.model().tokenizer().empty();
 }
 
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(

@@ -52,8 +52,22 @@ absl::Status VerifyValues(const LoadedSpec& loaded);
 // out of training.
 void HoldOut(TaskSpec* spec);
 
-// Gives `now` the share_rule of the spec that a run has recorded; earlier versions recorded none.
-void KeepShareRule(const TaskSpec& recorded, TaskSpec* now);
+// Gives `now` the share_rule and default_rule of the spec that a run has recorded; earlier versions
+// recorded none.
+void KeepRules(const TaskSpec& recorded, TaskSpec* now);
+// KeepRules, and gives `now` what the run has chosen where neither `now` nor the run's user has set
+// it: micro-batch, batch size, length and learning rate.
+void KeepChoices(const TaskSpec& recorded, TaskSpec* now);
+
+// What a run chooses by its data and its model, because the spec does not set it and has
+// default_rule 2; all false for tasks whose defaults are fixed.
+struct OpenSettings {
+  bool batch = false, length = false, rate = false;
+  bool any() const { return batch || length || rate; }
+};
+OpenSettings OpenSettingsOf(const TaskSpec& spec);
+// True if a run of the spec learns its vocabulary: it has no tokenizer and starts from no model.
+bool LearnsVocabulary(const TaskSpec& spec);
 
 // LoadSpec, ApplyOverride for each of `overrides`, HoldOut, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
@@ -81,7 +95,8 @@ absl::Status AtField(
 EncoderSpec FillSizes(EncoderSpec encoder);
 
 // Returns `spec` with all defaults set, except for fields whose absence has its own meaning: sizes
-// from the preset, values from the folder in `model.start_from`, and batch.micro_tokens.
+// from the preset, values from the folder in `model.start_from`, batch.micro_tokens, and
+// OpenSettingsOf.
 TaskSpec EffectiveSpec(const TaskSpec& spec);
 
 // The first line that PrintEffective prints; for editors.

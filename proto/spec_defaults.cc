@@ -82,6 +82,12 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
   TaskSpec effective = spec;
   FillDefaults(&effective);
   if (!spec.batch().has_micro_tokens()) effective.mutable_batch()->clear_micro_tokens();
+  const OpenSettings open = OpenSettingsOf(spec);
+  if (open.batch)
+    effective.mutable_batch()->clear_tokens(), effective.mutable_batch()->clear_examples();
+  if (open.length)
+    effective.mutable_schedule()->clear_steps(), effective.mutable_schedule()->clear_epochs();
+  if (open.rate) effective.mutable_optimizer()->clear_learning_rate();
   if (spec.has_masked_lm() && !spec.masked_lm().has_replaced_tokens())
     effective.mutable_masked_lm()->clear_replaced_tokens();
   if (!spec.model().start_from().empty()) {

@@ -100,8 +100,6 @@ void CheckModel(const ModelSpec& model, SpecErrors* errors) {
       "has neither start_from nor encoder: expected a folder to start from, or encoder {} for a "
       "new model");
   if (existing || !model.has_encoder()) return;
-  errors->AddIf(model.tokenizer().empty(), "model.tokenizer",
-      "is not set: expected the folder that `cloze vocab` wrote, or a vocab.txt");
   CheckEncoder(model.encoder(), errors);
 }
 

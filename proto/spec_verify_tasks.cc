@@ -209,6 +209,11 @@ void CheckTask(const TaskSpec& spec, SpecErrors* errors) {
   CheckOneTask(spec, errors);
   errors->AddIf(!spec.has_sentence_embedding() && !spec.train().negative_field().empty(),
       "train.negative_field", "is only for sentence_embedding");
+  errors->AddIf(
+      spec.has_question_answering() && LearnsVocabulary(spec) && spec.model().has_encoder(),
+      "model.tokenizer",
+      "is not set: expected the folder that `cloze vocab` wrote, or a vocab.txt "
+      "(question_answering learns none)");
   errors->AddIf(!spec.model().decoder_from().empty() &&
                     (!spec.has_sequence_to_sequence() || spec.model().start_from().empty()),
       "model.decoder_from",

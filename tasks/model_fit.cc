@@ -13,7 +13,8 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
 }
 
 std::string TokenizerField(const TaskSpec& spec) {
-  return spec.model().tokenizer().empty() ? "model.start_from" : "model.tokenizer";
+  return spec.model().tokenizer().empty() && !spec.model().start_from().empty() ? "model.start_from"
+                                                                                : "model.tokenizer";
 }
 
 absl::Status AtData(

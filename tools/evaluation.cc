@@ -15,7 +15,7 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
         path.empty() ? "" : " (the metrics of its training are in metrics.json)");
   if (!path.empty()) {
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
-    KeepShareRule(found.loaded.spec, &found.loaded.spec);
+    KeepRules(found.loaded.spec, &found.loaded.spec);
     found.task = MakeTask(found.loaded.spec);
     if (found.task->head() != config.head)
       return Error(

@@ -65,6 +65,8 @@ std::vector<Row> TimeRows(const RunPlan& plan, const TrainOptions& options, int 
   const Speed& speed = plan.speed;
   std::vector<Row> rows = {DataRow("training data", plan.train)};
   if (plan.validation.tokens > 0) rows.push_back(DataRow("validation data", plan.validation));
+  for (const auto& [field, value, reason] : plan.settings)
+    rows.push_back({field.substr(field.find('.') + 1), value, absl::StrCat("chosen: ", reason)});
   rows.push_back({"steps", FormatCount(plan.steps),
       absl::StrCat(
           FormatCount(plan.tokens), " tokens", plan.timed ? " within the time budget" : "")});
@@ -110,6 +112,8 @@ OrderedJson PlanJson(const RunPlan& plan) {
   };
   json["train"] = data(plan.train);
   json["validation"] = data(plan.validation);
+  for (const auto& [field, value, reason] : plan.settings)
+    json["chosen"][field] = {{"value", OrderedJson::parse(value)}, {"reason", reason}};
   json["steps"] = plan.steps;
   json["tokens"] = plan.tokens;
   json["evaluations"] = plan.evaluations;
@@ -258,6 +262,7 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   ASSIGN_OR_RETURN(const Trainer::Summary summary, (*trainer)->Run());
   json["steps"] = summary.steps;
   json["train_loss"] = summary.loss;
+  if (!summary.result.is_null()) json["result"] = summary.result;
   if (summary.metric.name.empty()) return PrintResult(options, json, nullptr);
   json["best_by"] = summary.metric.name;
   return PrintResult(options, json, &summary.best);

@@ -47,7 +47,7 @@ std::vector<std::string> LoneLabels(
 absl::StatusOr<OrderedJson> CheckData(
     const LoadedSpec& given, const std::string& scratch, const std::atomic<bool>* stop) {
   LoadedSpec loaded = given;
-  KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
+  KeepRulesOf(loaded.spec.output().directory(), &loaded.spec);
   ASSIGN_OR_RETURN(const RunInputs inputs,
       LoadRunInputs(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
   const std::vector<std::string> labels = CountedLabels(inputs.config);

@@ -8,11 +8,13 @@
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "core/ops/matmul.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/compute_type.h"
 #include "tasks/data/readers.h"
 #include "tasks/run/run_folder.h"
+#include "tasks/training/learned_vocab.h"
 #include "tasks/training/run_inputs.h"
 #include "tasks/training/schedule.h"
 #include "tasks/update/optimizer.h"
@@ -215,13 +217,32 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs
   }
 }
 
+// Makes *spec name the vocabulary that the run has learned or would learn.
+absl::Status PlanVocab(const PlanOptions& options, TaskSpec* spec) {
+  std::string folder = VocabFolder(*spec);
+  if (!PathExists(folder)) {
+    folder = JoinPath(options.scratch, "vocab");
+    ASSIGN_OR_RETURN(const auto tokenizer, LearnTokenizer(*spec, {.stop = options.stop}));
+    RETURN_IF_ERROR(MakeDirectories(folder));
+    RETURN_IF_ERROR(SaveTokenizer(*tokenizer, folder, spec->model().encoder().max_positions()));
+  }
+  spec->mutable_model()->set_tokenizer(folder);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& options) {
   LoadedSpec loaded = given;
   const TaskSpec& spec = loaded.spec;
   RunPlan plan;
-  KeepShareRuleOf(spec.output().directory(), &loaded.spec);
+  KeepRulesOf(spec.output().directory(), &loaded.spec);
+  // A run in the directory, which would be resumed, keeps what it has chosen.
+  if (const auto run = LoadSpec(JoinPath(spec.output().directory(), kSpecName)); run.ok())
+    KeepChoices(run->spec, &loaded.spec);
+  if (LearnsVocabulary(spec)) {
+    RETURN_IF_ERROR(PlanVocab(options, &loaded.spec));
+  }
   ASSIGN_OR_RETURN(plan.compute, ConfigureCompute(loaded));
   auto data = OpenCache(loaded, options);
   if (!data.ok()) data = BuildSample(loaded, options);
@@ -232,10 +253,9 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   if (inputs.validation.has_value())
     plan.validation = Estimate(spec, spec.validation(), data->validation, *inputs.validation);
 
-  // A run in the directory, which would be resumed, keeps its micro-batch.
-  if (const auto run = LoadSpec(JoinPath(spec.output().directory(), kSpecName));
-      !spec.batch().has_micro_tokens() && run.ok() && run->spec.batch().has_micro_tokens())
-    loaded.spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
+  RunFacts facts = inputs.facts();
+  facts.rows = plan.train.sequences, facts.tokens = plan.train.tokens;
+  plan.settings = ChooseSettings(facts, &loaded.spec);
   RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(
       spec, inputs.config, plan.compute, ShapeOfData(inputs.train->store.stats()), options.ranks);

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
+#include "tasks/training/default_settings.h"
 #include "tasks/training/memory.h"
 
 namespace cloze {
@@ -45,6 +47,8 @@ struct RunPlan {
   TrainingNeed need;
   int64_t limit = 0;  // bytes
   absl::Status fits;  // kLimit with the reason if it does not fit; the rest is unknown then
+  // What the run chooses because the spec does not set it.
+  std::vector<ChosenSetting> settings;
   // Run; under a time budget as far as it is expected to get.
   DataEstimate train, validation;
   double steps = 0, tokens = 0;

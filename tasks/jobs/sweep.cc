@@ -154,11 +154,11 @@ class Runs {
     return absl::OkStatus();
   }
 
-  // Sets the micro-batch and the rule of held-out texts of all seeds to those of the first run.
+  // Gives all seeds the rules and choices of the first run.
   absl::Status ShareSettings(const TaskSpec& first) {
     const auto share = [&](TaskSpec* spec) {
+      KeepChoices(first, spec);
       spec->mutable_batch()->set_micro_tokens(first.batch().micro_tokens());
-      KeepShareRule(first, spec);
     };
     for (Variant& variant : variants_) share(&variant.loaded.spec);
     share(&loaded_.spec);
@@ -230,7 +230,7 @@ class Runs {
 absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& given,
     const std::vector<std::string>& sweeps, const Trainer::Options& options) {
   LoadedSpec loaded = given;
-  KeepShareRuleOf(loaded.spec.output().directory(), &loaded.spec);
+  KeepRulesOf(loaded.spec.output().directory(), &loaded.spec);
   std::vector<std::string> names;
   ASSIGN_OR_RETURN(std::vector<Variant> variants, SweepVariants(loaded, sweeps, &names));
   if (loaded.spec.validation().files().empty()) {

@@ -193,7 +193,7 @@ absl::StatusOr<std::string> FindCheckpoint(
 
 void RemoveLeftovers(const std::string& run_dir) {
   RemoveLeftovers(run_dir, [](absl::string_view name) {
-    return name == kSpecName || name == kManifestName || StepOf(name) >= 0;
+    return name == kSpecName || name == kManifestName || name == "vocab" || StepOf(name) >= 0;
   });
 }
 

@@ -33,6 +33,10 @@ std::string CacheFolder(const TaskSpec& spec) {
   return given.empty() ? JoinPath(spec.output().directory(), "cache") : given;
 }
 
+std::string VocabFolder(const TaskSpec& spec) {
+  return JoinPath(spec.output().directory(), "vocab");
+}
+
 bool IsSeedFolder(absl::string_view name) {
   uint64_t seed = 0;
   return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&
@@ -66,7 +70,7 @@ absl::Status CopySpec(const std::string& folder, const std::string& to) {
   return WriteNewFile(JoinPath(to, kSpecName), spec);
 }
 
-void KeepShareRuleOf(const std::string& directory, TaskSpec* spec) {
+void KeepRulesOf(const std::string& directory, TaskSpec* spec) {
   std::vector<std::string> folders = {directory};
   const bool sweep = PathExists(JoinPath(directory, kSweepName));
   for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
@@ -75,7 +79,7 @@ void KeepShareRuleOf(const std::string& directory, TaskSpec* spec) {
   for (const std::string& folder : folders) {
     const std::string path = SpecOfRun(folder);
     if (path.empty()) continue;
-    if (const auto run = LoadSpec(path); run.ok()) return KeepShareRule(run->spec, spec);
+    if (const auto run = LoadSpec(path); run.ok()) return KeepRules(run->spec, spec);
   }
 }
 
@@ -111,8 +115,9 @@ void RunLock::Undo() {
 }
 
 RunFolder::RunFolder(const TaskSpec& spec)
-    : directory_(spec.output().directory()), cache_(CacheFolder(spec)),
-      cache_is_new_(!PathExists(cache_)) {}
+    : directory_(spec.output().directory()), cache_(CacheFolder(spec)), vocab_(VocabFolder(spec)),
+      cache_is_new_(!PathExists(cache_)),
+      vocab_is_new_(LearnsVocabulary(spec) && !PathExists(vocab_)) {}
 
 absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec, Ranks* ranks) {
   RunFolder folder(spec);
@@ -150,6 +155,8 @@ void RunFolder::Undo(Exit why) {
     }
     ::rmdir(cache_.c_str());
   }
+  std::error_code ignored;
+  if (vocab_is_new_) std::filesystem::remove_all(vocab_, ignored);
   lock_->Undo();
 }
 

@@ -1,6 +1,6 @@
 // The directory of a run: the best model so far as a model folder (or adapter, with LoRA) with
-// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, about.json, log.jsonl and
-// cache/.
+// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, about.json, log.jsonl,
+// cache/ and, if the run has learned its vocabulary, vocab/.
 #ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
 #define CLOZE_TASKS_RUN_RUN_FOLDER_H_
 
@@ -18,6 +18,9 @@ namespace cloze {
 // Folder of the token cache.
 std::string CacheFolder(const TaskSpec& spec);
 
+// Folder of the vocabulary that a run learns, see LearnsVocabulary.
+std::string VocabFolder(const TaskSpec& spec);
+
 // True for the folder of one of a spec's repeated runs: "seed-7".
 bool IsSeedFolder(absl::string_view name);
 
@@ -30,9 +33,9 @@ std::string ForeignContent(const std::string& directory);
 std::string SpecOfRun(absl::string_view folder);
 // Copies it, if there is one, into the folder `to`.
 absl::Status CopySpec(const std::string& folder, const std::string& to);
-// Gives `spec` the share_rule of the run in `directory`, or of one of its repeated or swept runs,
-// if there is one.
-void KeepShareRuleOf(const std::string& directory, TaskSpec* spec);
+// Gives `spec` the rules (KeepRules) of the run in `directory`, or of one of its repeated or swept
+// runs, if there is one.
+void KeepRulesOf(const std::string& directory, TaskSpec* spec);
 
 // File of a sweep in the directory of its runs.
 inline constexpr const char* kSweepName = "sweep.json";
@@ -77,8 +80,8 @@ class RunFolder {
   explicit RunFolder(const TaskSpec& spec);
   absl::Status Lock(const TaskSpec& spec);
 
-  std::string directory_, cache_;
-  bool cache_is_new_;
+  std::string directory_, cache_, vocab_;
+  bool cache_is_new_, vocab_is_new_;
   std::optional<RunLock> lock_;
 };
 

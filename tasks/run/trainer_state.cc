@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/ops/matmul.h"
 #include "proto/spec_text.h"
+#include "tasks/run/run_folder.h"
 
 namespace cloze {
 namespace {
@@ -57,6 +58,8 @@ TaskSpec Essence(const TaskSpec& spec) {
   essence.clear_validation();
   essence.mutable_train()->clear_files();       // CheckSameData compares their content
   essence.mutable_train()->clear_share_rule();  // a run keeps its own
+  essence.clear_default_rule();                 // and the values that followed from it
+  if (spec.model().tokenizer() == VocabFolder(spec)) essence.mutable_model()->set_tokenizer("");
   essence.mutable_runtime()->clear_threads();
   essence.mutable_runtime()->clear_memory_limit_mb();
   essence.mutable_runtime()->clear_recompute();

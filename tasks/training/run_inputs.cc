@@ -19,9 +19,12 @@
 #include "tasks/findings.h"
 #include "tasks/labelled_task.h"
 #include "tasks/model_fit.h"
+#include "tasks/training/learned_vocab.h"
 
 namespace cloze {
 namespace {
+
+constexpr int64_t kCheckedBytes = 1 << 20;  // of texts, for a vocabulary in a check
 
 void SetDropout(const ModelSpec& model, ModelConfig* config) {
   if (config->encoder != nullptr) {
@@ -94,9 +97,14 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
   return WithDecoder(loaded, tokenizer, config);
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loaded) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(
+    const LoadedSpec& loaded, const LearnOptions& learning) {
   const ModelSpec& model = loaded.spec.model();
   const std::string field = TokenizerField(loaded.spec);
+  if (LearnsVocabulary(loaded.spec)) {
+    auto learned = LearnTokenizer(loaded.spec, learning);
+    return learned.ok() ? std::move(learned) : AtData(loaded, "train", learned.status());
+  }
   auto tokenizer = LoadTokenizer(
       model.tokenizer().empty() ? model.start_from() : model.tokenizer(), model.lowercase());
   if (!tokenizer.ok()) return AtField(loaded, field, tokenizer.status());
@@ -190,6 +198,13 @@ absl::Status DescribeTask(
 
 }  // namespace
 
+RunFacts RunInputs::facts() const {
+  return {.rows = static_cast<double>(train->store.size()),
+      .tokens = static_cast<double>(train->store.tokens()),
+      .hidden = config.hidden,
+      .pretrained = !loaded.spec.model().start_from().empty()};
+}
+
 std::string RunInputs::EvaluatedData() const {
   std::string name = validation->name();
   if (const int64_t max_examples = loaded.spec.evaluation().max_examples(); max_examples > 0)
@@ -235,7 +250,7 @@ absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several) {
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   InputErrors wrong;
   const std::unique_ptr<Task> task = MakeTask(loaded.spec);
-  const auto tokenizer = LoadTokenizerOf(loaded);
+  const auto tokenizer = LoadTokenizerOf(loaded, {.most_bytes = kCheckedBytes});
   if (wrong.Check(tokenizer.status())) {
     const auto config = EncoderConfig(loaded, **tokenizer);
     if (wrong.Check(config.status())) {
@@ -255,7 +270,7 @@ absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOpt
   std::vector<std::string> ignored;
   if (notes == nullptr) notes = &ignored;
   const TaskSpec& spec = loaded.spec;
-  ASSIGN_OR_RETURN(inputs.tokenizer, LoadTokenizerOf(loaded));
+  ASSIGN_OR_RETURN(inputs.tokenizer, LoadTokenizerOf(loaded, {.stop = options.stop}));
   inputs.task = MakeTask(spec);
   Task& task = *inputs.task;
   ModelConfig& config = inputs.config;

@@ -11,6 +11,7 @@
 #include "proto/spec.h"
 #include "tasks/inference/scorer.h"
 #include "tasks/task.h"
+#include "tasks/training/default_settings.h"
 #include "tasks/training/start_vectors.h"
 
 namespace cloze {
@@ -30,6 +31,8 @@ struct RunInputs {
   std::vector<TextPair> pairs;  // of evaluation.pairs
   StartVectors start;           // of model.encoder.word_vectors
 
+  // What its default settings depend on.
+  RunFacts facts() const;
   MadeStores stores() const { return {train->name(), validation ? validation->name() : ""}; }
   // Returns a name that changes with what evaluations measure: the validation data, how many of its
   // texts, and the pairs. Requires `validation`.
@@ -52,9 +55,9 @@ absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several = 
 // spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
-// Loads the tokenizer, learns labels, and builds the stores. Appends lines for the user to `notes`,
-// which may be null: cut texts, rebuilt stores. Leaves `compute` to the caller. Requires a spec
-// that has passed VerifySpec; errors name its place.
+// Loads or learns the tokenizer, learns labels, and builds the stores. Appends lines for the user
+// to `notes`, which may be null: cut texts, rebuilt stores. Leaves `compute` to the caller.
+// Requires a spec that has passed VerifySpec; errors name its place.
 absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOptions& options,
     const MadeStores& made = {}, std::vector<std::string>* notes = nullptr);
 

@@ -8,6 +8,8 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/run/trainer_state.h"
+#include "tasks/training/default_settings.h"
+#include "tasks/training/learned_vocab.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/training_run.h"
 
@@ -40,16 +42,15 @@ absl::Status CheckModelWithoutCheckpoints(
   const std::string spec = JoinPath(directory, kSpecName);
   if (!PathExists(JoinPath(directory, "config.json")) || !PathExists(spec)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const LoadedSpec before, LoadSpec(spec));
-  if (!now.batch().has_micro_tokens())
-    now.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
+  KeepChoices(before.spec, &now);
   RETURN_IF_ERROR(CheckSameSpec(before.spec, now, directory));
   notes->push_back(absl::StrCat("warning: ", QuotePath(directory),
       " holds a model but no checkpoint: this run starts anew and will replace the model"));
   return absl::OkStatus();
 }
 
-// Reads the state of the newest checkpoint into *state, takes over its micro-batch and share_rule,
-// and returns its path; "" if there is none. kMismatch if it belongs to another spec.
+// Reads the state of the newest checkpoint into *state, takes over what its run has chosen, and
+// returns its path; "" if there is none. kMismatch if it belongs to another spec.
 absl::StatusOr<std::string> FindRun(const std::string& directory, LoadedSpec* loaded,
     TrainerState* state, std::vector<std::string>* notes) {
   ASSIGN_OR_RETURN(std::string path, FindCheckpoint(directory, notes));
@@ -59,9 +60,7 @@ absl::StatusOr<std::string> FindRun(const std::string& directory, LoadedSpec* lo
   }
   ASSIGN_OR_RETURN(*state, ReadTrainerState(path));
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state->spec(), JoinPath(path, kStateName)));
-  if (!loaded->spec.batch().has_micro_tokens())
-    loaded->spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
-  KeepShareRule(before.spec, &loaded->spec);
+  KeepChoices(before.spec, &loaded->spec);
   RETURN_IF_ERROR(CheckSameSpec(before.spec, loaded->spec, directory));
   RETURN_IF_ERROR(VerifySpec(*loaded));
   return path;
@@ -75,6 +74,22 @@ void NoteIdleRanks(int64_t step_tokens, int64_t micro_tokens, TrainingRun* run) 
       absl::StrCat("batch.micro_tokens: a step of ", step_tokens, " tokens has fewer passes of ",
           micro_tokens, " tokens than there are ranks; some ranks wait (set it to ",
           step_tokens / ranks, " or less)"));
+}
+
+// If the run learns its vocabulary, makes the spec name it; rank 0 writes it.
+absl::Status UseLearnedVocab(const std::string& checkpoint, TaskSpec* spec, TrainingRun* run) {
+  if (!LearnsVocabulary(*spec)) return absl::OkStatus();
+  std::string report;
+  LearnOptions learning = {.stop = run->options.stop};
+  if (run->options.preparing != nullptr) {
+    learning.progress = [run](int64_t done, int64_t total) {
+      run->options.preparing("learning the vocabulary", done, total);
+    };
+  }
+  if (run->ranks().first()) RETURN_IF_ERROR(MakeVocabFolder(*spec, checkpoint, learning, &report));
+  if (!report.empty()) run->Note(std::move(report));
+  spec->mutable_model()->set_tokenizer(VocabFolder(*spec));
+  return absl::OkStatus();
 }
 
 // Finds the run, loads its inputs, and allocates its model. Rank 0 sets *root, the others read it.
@@ -100,14 +115,17 @@ absl::StatusOr<std::string> LoadRun(
     };
   }
   if (!first) loaded.spec.mutable_batch()->set_micro_tokens(root->micro_tokens);
+  RETURN_IF_ERROR(UseLearnedVocab(checkpoint, &loaded.spec, run));
   ASSIGN_OR_RETURN(RunInputs inputs, LoadRunInputs(loaded, build, root->made, &run->notes));
   for (std::string& note : found) run->Note(std::move(note));
   if (!checkpoint.empty()) RETURN_IF_ERROR(CheckSameData(state, *inputs.train, checkpoint));
   inputs.compute = compute;
-  const MemoryPlan plan(loaded.spec, inputs.config, compute,
+  const auto settings = ChooseSettings(inputs.facts(), &inputs.loaded.spec);
+  if (!settings.empty()) run->Note(DescribeSettings(settings));
+  const MemoryPlan plan(inputs.loaded.spec, inputs.config, compute,
       ShapeOfData(inputs.train->store.stats()), run->ranks().size());
   std::string note;
-  ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded, plan, &note));
+  ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(inputs.loaded, plan, &note));
   inputs.loaded.spec.mutable_batch()->set_micro_tokens(tokens);
   if (!note.empty()) run->Note(note);
   NoteIdleRanks(plan.MostTokens(), tokens, run);

@@ -12,19 +12,6 @@
 namespace cloze {
 namespace {
 
-// Removes what matches `pattern` from a file of a run, and adapts the MANIFEST of the checkpoint of
-// step 4, as if an earlier version had written them.
-void Forget(const std::string& run, const std::string& file, const std::string& pattern) {
-  const std::string path = JoinPath(run, file), folder = run + "/step-00000004";
-  auto text = ReadFile(path, 1 << 20);
-  ASSERT_TRUE(text.ok()) << text.status();
-  const std::string less = std::regex_replace(*text, std::regex(pattern), "");
-  ASSERT_NE(less, *text) << pattern;
-  ASSERT_TRUE(WriteFileAtomically(path, less).ok());
-  std::filesystem::remove(folder + "/MANIFEST");
-  ASSERT_TRUE(AddManifest(folder, 4).ok());
-}
-
 class StreamTest : public TrainerTest {
  protected:
   StreamTest() {

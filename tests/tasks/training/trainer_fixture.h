@@ -5,13 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/threads.h"
+#include "core/manifest/manifest.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/training/trainer.h"
@@ -20,6 +24,20 @@
 namespace cloze {
 
 using testing::HasSubstr;
+
+// Removes what matches `pattern` from a file of a run, and adapts the MANIFEST of the checkpoint of
+// `step`, as if an earlier version had written them.
+inline void Forget(
+    const std::string& run, const std::string& file, const std::string& pattern, int step = 4) {
+  const std::string path = JoinPath(run, file), folder = absl::StrCat(run, "/step-0000000", step);
+  auto text = ReadFile(path, 1 << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::string less = std::regex_replace(*text, std::regex(pattern), "");
+  ASSERT_NE(less, *text) << pattern;
+  ASSERT_TRUE(WriteFileAtomically(path, less).ok());
+  std::filesystem::remove(folder + "/MANIFEST");
+  ASSERT_TRUE(AddManifest(folder, step).ok());
+}
 
 class TrainerTest : public FilesTest {
  protected:

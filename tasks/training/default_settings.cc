@@ -1,0 +1,95 @@
+#include "tasks/training/default_settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+
+namespace cloze {
+namespace {
+
+// Steps that a run should take, limited to these numbers of epochs.
+struct Length {
+  double steps, least_epochs, most_epochs;
+};
+
+bool HasSeveralLabels(const TaskSpec& spec) {
+  return spec.sequence_classification().kind() == SequenceClassificationSpec::MULTI_LABEL;
+}
+
+Length LengthOf(const RunFacts& facts, const TaskSpec& spec) {
+  Length length = facts.pretrained ? Length{800, 3, 20} : Length{3000, 3, 25};
+  if (spec.has_sequence_to_sequence()) length = {4000, 10, 60};
+  if (HasSeveralLabels(spec) || !TrainsAll(spec.trainable()))
+    length = {1.5 * length.steps, 1.5 * length.least_epochs, 1.5 * length.most_epochs};
+  return length;
+}
+
+int64_t ExamplesOf(double rows) { return rows < 500 ? 8 : rows < 10'000 ? 16 : 32; }
+
+// Returns x with two digits.
+double Round(double x) {
+  const double unit = std::pow(10, std::floor(std::log10(x)) - 1);
+  return std::round(x / unit) * unit;
+}
+
+double RateOf(const RunFacts& facts, const TaskSpec& spec) {
+  const double hidden = static_cast<double>(std::max<int64_t>(facts.hidden, 1));
+  const double rate = facts.pretrained ? std::clamp(0.04 / hidden, 2e-5, 3e-4)
+                                       : std::clamp(0.09 / hidden, 1e-4, 1e-3);
+  if (spec.trainable().has_lora()) return rate * 7;
+  return spec.trainable().head_only() ? rate * 20 : rate;
+}
+
+std::string Grouped(double number) {
+  std::string text = absl::StrFormat("%.0f", number);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+double StepsPerEpoch(const RunFacts& facts, const BatchSpec& batch) {
+  const double steps = batch.examples() > 0 ? facts.rows / batch.examples()
+                                            : facts.tokens / std::max<int64_t>(batch.tokens(), 1);
+  return std::max(steps, 1e-3);
+}
+
+}  // namespace
+
+std::vector<ChosenSetting> ChooseSettings(const RunFacts& facts, TaskSpec* spec) {
+  const OpenSettings open = OpenSettingsOf(*spec);
+  std::vector<ChosenSetting> chosen;
+  const std::string rows = absl::StrCat(Grouped(facts.rows), " rows"),
+                    start = facts.pretrained ? "pretrained" : "random weights";
+  if (open.batch) {
+    spec->mutable_batch()->set_examples(ExamplesOf(facts.rows));
+    chosen.push_back({"batch.examples", absl::StrCat(spec->batch().examples()), rows});
+  }
+  if (open.length) {
+    const Length length = LengthOf(facts, *spec);
+    const double steps = StepsPerEpoch(facts, spec->batch());
+    const double epochs =
+        std::ceil(std::clamp(length.steps / steps, length.least_epochs, length.most_epochs));
+    spec->mutable_schedule()->set_epochs(static_cast<float>(epochs));
+    chosen.push_back({"schedule.epochs", absl::StrFormat("%.0f", epochs),
+        absl::StrFormat("%s steps: %s, %s", Grouped(std::ceil(epochs * steps)), rows, start)});
+  }
+  if (open.rate) {
+    const double rate = Round(RateOf(facts, *spec));
+    spec->mutable_optimizer()->set_learning_rate(static_cast<float>(rate));
+    const char* part = spec->trainable().has_lora()    ? ", LoRA"
+                       : spec->trainable().head_only() ? ", the head only"
+                                                       : "";
+    chosen.push_back({"optimizer.learning_rate", absl::StrFormat("%g", rate),
+        absl::StrFormat("%s, hidden size %d%s", start, facts.hidden, part)});
+  }
+  return chosen;
+}
+
+std::string DescribeSettings(const std::vector<ChosenSetting>& settings) {
+  std::string text;
+  for (const auto& [field, value, reason] : settings)
+    absl::StrAppend(&text, text.empty() ? "chosen: " : "; ", field, " ", value, " (", reason, ")");
+  return text;
+}
+
+}  // namespace cloze
