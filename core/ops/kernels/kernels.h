@@ -18,6 +18,7 @@
 #include "core/ops/kernels/int8_product.h"
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
+#include "core/ops/kernels/nearest.h"
 #include "core/ops/kernels/norm.h"
 #include "core/ops/kernels/relative.h"
 #include "core/ops/kernels/rotary.h"
@@ -72,6 +73,11 @@ struct PerType {
   PLAIN(sum_update_ratios, SumUpdateRatios, double(const AdamArgs&))                               \
   PLAIN(sum_squares, SumSquares, double(int64_t n, const float* x))                                \
   PLAIN(negative_sampling, NegativeSampling, double(const NegativeSamplingArgs&))                  \
+  TYPED(dot_rows, DotRows,                                                                         \
+      void(int64_t rows, int64_t cols, const void* x, const float* q, float* out))                 \
+  PLAIN(dot_int8_rows, DotInt8Rows,                                                                \
+      void(int64_t rows, int64_t cols, const int8_t* x, const float* q, float* out))               \
+  PLAIN(widen_int8, WidenInt8, void(int64_t cols, const int8_t* x, float scale, float* y))         \
   PLAIN(add_rows, AddRows,                                                                         \
       void(int64_t n, const RowUpdate*, int64_t cols, const float* x, float* table))               \
   TYPED(quantize_rows, QuantizeRows, void(const QuantizeArgs&))                                    \
