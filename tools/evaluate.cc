@@ -9,10 +9,12 @@
 #include "tasks/data/readers.h"
 #include "tasks/data_summary.h"
 #include "tasks/inference/evaluate.h"
+#include "tasks/inference/retrieval.h"
 #include "tasks/model_fit.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/ranks.h"
+#include "tools/retrieval.h"
 #include "tools/text_table.h"
 
 namespace cloze {
@@ -116,7 +118,19 @@ absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricRes
   return absl::OkStatus();
 }
 
+// Evaluates on a retrieval collection, which has no predictions and one way to be read.
+absl::Status EvaluateCollection(const EvaluateCommandOptions& options) {
+  const std::string where = absl::StrCat("--data ", QuotePath(options.data[0]), ": ");
+  if (!options.predictions.empty() || !options.overrides.empty())
+    return UsageError(where + "a retrieval collection: expected neither --predictions nor --set");
+  if (ProgramRanks().size() > 1)
+    return UsageError(where + "a retrieval collection: expected one process");
+  return EvaluateRetrieval(options.infer, options.data[0], options.json);
+}
+
 absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
+  if (options.data.size() == 1 && IsRetrievalFolder(options.data[0]))
+    return EvaluateCollection(options);
   if (!options.predictions.empty())
     RETURN_IF_ERROR(PredictionsFormat(options.predictions).status());
   if (!options.predictions.empty() && options.predictions != "-")
@@ -169,7 +183,11 @@ void AddEvaluate(Command& app) {
   const auto declare = [](Command& command, EvaluateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("--data", &options.data,
-        "Data files, with the columns or fields of the run's spec.", {.required = true});
+        "Data files, with the columns or fields of the run's spec. Or a folder in the layout of "
+        "BEIR (corpus.jsonl, queries.jsonl, qrels.tsv or qrels/test.tsv): ranks its documents by "
+        "the model's vectors of texts and prints ndcg_at_10, mrr_at_10, recall_at_100 and "
+        "map_at_100, with BM25 as the baseline.",
+        {.required = true});
     AddDataSet(command, &options.overrides);
     AddViterbi(command, &options.viterbi);
     command.Add("--predictions", &options.predictions,
@@ -184,7 +202,8 @@ void AddEvaluate(Command& app) {
       "Compute the metrics of a model on labelled data. Prints tables on a terminal (metrics, "
       "classes, confusion), and JSON into a pipe.",
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"
-      "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json",
+      "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json\n"
+      "  cloze evaluate --model models/minilm --data data/cranfield",
       declare, EvaluateModel, {.ranks = true});
 }
 
