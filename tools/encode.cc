@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "core/ops/rows.h"
 #include "core/tensor/safetensors.h"
 #include "tools/infer.h"
 
@@ -14,8 +16,8 @@ namespace cloze {
 namespace {
 
 struct EncodeOptions {
-  InferOptions infer;  // with the output
-  std::string pool;
+  InferOptions infer;              // with the output
+  std::string pool, type = "f32";  // of the elements of a matrix
   bool all_layers = false, normalize = false;
   std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
   int64_t failed = 0;                      // wrong lines so far, with --on-error line
@@ -111,6 +113,41 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   return out.Finish(metadata);
 }
 
+// The matrix of WriteMatrix in bf16, or in int8 with "vectors_scale" [texts, 1]: each vector has
+// the scale at which its largest element is 127.
+absl::Status WriteNarrowMatrix(EncodeOptions& options, Session& session) {
+  const int64_t cols = session.config().hidden;
+  const bool int8 = options.type == "int8";
+  std::vector<std::string> ids;
+  std::vector<float> scales;
+  std::vector<int8_t> bytes;
+  std::vector<Bf16> halves;
+  RETURN_IF_ERROR(ForEachHidden(options, session,
+      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
+        const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
+        if (!AllFinite(v)) return NotFinite();
+        ids.push_back(record.id.empty() ? "null" : record.id);
+        halves.resize(int8 ? 0 : halves.size() + cols);
+        if (!int8)
+          Convert(View(v.data(), 1, cols),
+              {&halves[halves.size() - cols], 1, cols, cols, DType::kBf16});
+        float most = 0;
+        for (const float x : v) most = std::max(most, std::abs(x));
+        scales.push_back(most / 127);
+        for (size_t i = 0; i < v.size() && int8; ++i)
+          bytes.push_back(most > 0 ? static_cast<int8_t>(std::lround(v[i] / most * 127)) : 0);
+        return absl::OkStatus();
+      }));
+  Metadata metadata = DefaultMetadata();
+  if (std::string list = IdList(ids); !list.empty()) metadata["ids"] = std::move(list);
+  const int64_t rows = std::ssize(ids);
+  std::vector<TensorData> tensors = {{"vectors", {rows, cols}, FileType::kBf16, halves.data()}};
+  if (int8)
+    tensors = {{"vectors", {rows, cols}, FileType::kI8, bytes.data()},
+        {"vectors_scale", {rows, 1}, FileType::kF32, scales.data()}};
+  return ReplaceSafetensors(options.infer.out, tensors, metadata);
+}
+
 // Writes the matrix of a .npy file, and the id of each row to *ids.
 absl::Status WriteNpyRows(EncodeOptions& options, Session& session, const std::string& path,
     const Fd& fd, std::vector<std::string>* ids) {
@@ -197,7 +234,8 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
 absl::Status Encode(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
-  if (options.pool.empty() && (npy || print)) RETURN_IF_ERROR(SetDefaultPool(&options));
+  if (options.pool.empty() && (npy || print || options.type != "f32"))
+    RETURN_IF_ERROR(SetDefaultPool(&options));
   if (options.pool.empty()) options.pool = "none";
   if (options.pool == "none" && options.normalize)
     return UsageError("--normalize: expected --pool class, mean or max with it");
@@ -205,6 +243,11 @@ absl::Status Encode(EncodeOptions options) {
     return UsageError(
         "--out: hidden states of tokens and layers need a .safetensors file: expected --pool "
         "class, mean or max");
+  }
+  const bool matrix = options.pool != "none" && !options.all_layers;
+  if (options.type != "f32" && (npy || print || !matrix)) {
+    return UsageError(absl::StrCat("--type ", options.type,
+        ": expected --pool and a .safetensors file, whose vectors can have it"));
   }
   if (options.all_layers && options.infer.on_error == "line")
     return UsageError("--on-error line: not with --all-layers");
@@ -218,11 +261,11 @@ absl::Status Encode(EncodeOptions options) {
     RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
     StopOnSignals();  // removes the temporary file
   }
-  const bool matrix = options.pool != "none" && !options.all_layers;
-  RETURN_IF_ERROR(print    ? PrintVectors(options, *session)
-                  : npy    ? WriteNpy(options, *session)
-                  : matrix ? WriteMatrix(options, *session)
-                           : WriteTensors(options, *session));
+  RETURN_IF_ERROR(print                   ? PrintVectors(options, *session)
+                  : npy                   ? WriteNpy(options, *session)
+                  : options.type != "f32" ? WriteNarrowMatrix(options, *session)
+                  : matrix                ? WriteMatrix(options, *session)
+                                          : WriteTensors(options, *session));
   return InvalidLines(
       QuoteInput(input.path), options.failed, print ? kSeeErrors : ", whose vectors are zero");
 }
@@ -244,6 +287,10 @@ void AddEncode(Command& app) {
         "this folder (modules.json: pooling, normalization, max_seq_length), else mean; for "
         "other files none.",
         {.choices = {"none", "class", "cls", "mean", "max"}});
+    command.Add("--type", &options.type,
+        "Type of the vectors in a .safetensors file with --pool: int8 has a scale for each vector, "
+        "in \"vectors_scale\". `cloze search` reads all three.",
+        {.choices = {"f32", "bf16", "int8"}});
     command.Add("--normalize", &options.normalize, "Scale each vector to length 1.");
     command.Add("--all-layers", &options.all_layers,
         "Write all layers, as tensors named NUMBER.LAYER: texts are numbered from 0; layer 0 holds "

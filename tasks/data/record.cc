@@ -38,6 +38,10 @@ absl::Status SetText(const std::string& name, const JsonValue& value, Record* re
   return absl::OkStatus();
 }
 
+bool IsId(const JsonValue& value) {
+  return value.kind == JsonValue::kString || value.kind == JsonValue::kNumber;
+}
+
 absl::Status SetId(const std::string&, const JsonValue& value, Record* record) {
   if (value.kind > JsonValue::kString) return Expected("id", "a string or number");
   record->id = value.kind == JsonValue::kString ? JsonString(value.text) : value.text;
@@ -67,20 +71,23 @@ absl::Status SetTypes(const std::string& name, const JsonValue& value, Record* r
   return absl::OkStatus();
 }
 
+// The id of documents in BEIR's layout, whose text is the title, a blank and the text.
+constexpr char kBeirId[] = "_id";
+
 // The members of an object, in the order in which they are set.
-enum { kId, kText, kPair, kWords, kIds, kTypes, kAdapter, kMembers };
+enum { kId, kText, kPair, kWords, kIds, kTypes, kAdapter, kTitle, kMembers };
 constexpr struct {
   const char *name, *alias;  // the alias is another usual spelling, or ""
   JsonValue::Kind missing;   // values up to this kind do not count
   Setter* set;
 } kTable[kMembers] = {
-    {"id", "", JsonValue::kMissing, SetId},
+    {"id", kBeirId, JsonValue::kMissing, SetId},
     {"text", "text_a", JsonValue::kMissing, SetText<&Record::text>},
     {"text_pair", "text_b", JsonValue::kNull, SetText<&Record::text_pair>},
-    {"words", "tokens", JsonValue::kMissing, SetWords},
-    {"ids", "", JsonValue::kMissing, SetIds},
+    {"words", "tokens", JsonValue::kMissing, SetWords}, {"ids", "", JsonValue::kMissing, SetIds},
     {"token_type_ids", "", JsonValue::kMissing, SetTypes},
     {"adapter", "", JsonValue::kNull, SetText<&Record::adapter>},
+    {"title", "", JsonValue::kNull, nullptr},  // only of documents in BEIR's layout
 };
 
 // A member of an object, and the name under which it was found.
@@ -119,9 +126,11 @@ absl::Status FindMembers(const std::string& json, const RecordOptions& options,
         return Error(Exit::kData, "no member \"", Quote(from), "\"; there are \"",
             Quote(absl::StrJoin(found, "\", \"")), "\"");
       }
-      if (has(name) && has(alias))
+      if (has(name) && has(alias) && m != kId)
         return Error(Exit::kData, "\"", alias, "\" is given beside \"", name, "\"");
-      from = has(alias) ? alias : name;
+      // Databases write an "_id" that is an object.
+      const bool other = has(alias) && (m != kId || IsId(values[index(alias)]));
+      from = other && !has(name) ? alias : name;
     }
     members->push_back({from, values[index(from)]});
   }
@@ -137,8 +146,14 @@ absl::Status ParseObject(
              ids = has(kIds) && (options.ids || !(text || words));
   for (int m = 0; m < kMembers; ++m) {
     const bool used = m == kWords ? words : m == kIds ? ids : m == kTypes ? ids && has(m) : has(m);
-    if (used) RETURN_IF_ERROR(kTable[m].set(members[m].name, members[m].value, record));
+    if (used && kTable[m].set != nullptr)
+      RETURN_IF_ERROR(kTable[m].set(members[m].name, members[m].value, record));
   }
+  const JsonValue& title = members[kTitle].value;
+  if (text && members[kId].name == kBeirId && IsId(members[kId].value) &&
+      members[kText].name == kTable[kText].name && title.kind == JsonValue::kString &&
+      !title.text.empty())
+    record->text = absl::StrCat(title.text, " ", record->text);
   if (has(kPair) && !text) return Error(Exit::kData, "\"text_pair\" is given without \"text\"");
   if (!text && !words && !ids)
     return Error(Exit::kData, "no member \"text\", \"words\" or \"ids\"");
