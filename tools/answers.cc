@@ -153,13 +153,13 @@ absl::Status CheckTsv(const std::vector<std::string>& cells) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
 std::string CsvCell(const std::string& cell) {
   const bool plain = cell.find_first_of(",\"\r\n") == std::string::npos &&
                      absl::StripAsciiWhitespace(cell).size() == cell.size();
   return plain ? cell : absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
 }
-
-}  // namespace
 
 std::string JsonWithId(const Record& record, const OrderedJson& answer) {
   std::string line = ToJsonLine(answer);

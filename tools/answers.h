@@ -19,6 +19,9 @@ namespace cloze {
 // one.
 std::string JsonWithId(const Record& record, const OrderedJson& answer);
 
+// Returns a cell of CSV (RFC 4180), in quotes if it needs them.
+std::string CsvCell(const std::string& cell);
+
 // Writes answers in one of these formats:
 //   "": the answer as a JSON object, after the id of the record if it has one
 //   jsonl: the input's columns or members, then the answer's

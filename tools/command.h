@@ -29,6 +29,8 @@
   X(Generate)             \
   X(Score)                \
   X(Encode)               \
+  X(Search)               \
+  X(Similar)              \
   X(Neighbors)            \
   X(Analogy)              \
   X(Attention)            \

@@ -13,7 +13,8 @@ using Work = absl::Status (*)(const Options&);
 
 const std::map<std::string, Work>& Works() {
   static const std::map<std::string, Work> works = {{"peak", Peak}, {"train", Train},
-      {"finetune", Finetune}, {"infer", Infer}, {"tokenize", Tokenize}, {"start", Start}};
+      {"finetune", Finetune}, {"infer", Infer}, {"tokenize", Tokenize}, {"start", Start},
+      {"search", Search}};
   return works;
 }
 
@@ -34,14 +35,15 @@ void AddModelOptions(Command& command, Options* o) {
       "Size of the vocabulary in tokens. Default: 30522; tokenize also learns 8192.",
       {.min = 100, .max = 1000000});
   command.Add("--batch", &o->batch,
-      "Sequences per step. Default: 64 for train, 32 (imdb: 8) for finetune, 1 and 32 for infer.",
+      "Sequences per step. Default: 64 for train, 32 (imdb: 8) for finetune, 1 and 32 for infer. "
+      "search: queries.",
       {.min = 1, .max = 65536});
   command.Add("--seq", &o->seq,
       "Tokens per sequence. Default: 128 for train; 32, 128 and 512 for infer.",
       {.min = 8, .max = 65536});
   command.Add("--compute", &o->compute,
       "Type of activations and packed weights; auto: bf16 where it is faster, for infer both. "
-      "int8: infer and start only.",
+      "int8: infer and start only. search: type of the vectors, auto for all.",
       {.choices = {"auto", "f32", "bf16", "int8"}});
 }
 
@@ -85,7 +87,8 @@ void AddBench(Command& app) {
     command.Add("work", &options.works,
         "peak: matrix products. train: masked-LM steps; of a decoder, steps that predict each next "
         "token. finetune: classifier steps on texts of varying lengths. infer: logits. tokenize: "
-        "learning a vocabulary, and text to ids. start: a new process up to its first answer.",
+        "learning a vocabulary, and text to ids. start: a new process up to its first answer. "
+        "search: one query and 1000 through a million vectors of 384 dimensions (3 GB of memory).",
         {.required = true, .choices = names});
     bench::AddModelOptions(command, &options);
     bench::AddWorkOptions(command, &options);

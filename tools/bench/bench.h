@@ -30,6 +30,7 @@ absl::Status Finetune(const Options& options);
 absl::Status Infer(const Options& options);
 absl::Status Tokenize(const Options& options);
 absl::Status Start(const Options& options);
+absl::Status Search(const Options& options);
 
 // Returns the config of options.encoder with a vocabulary of options.vocab or 30522 tokens; a
 // decoder has the head of a causal language model in place of kMaskedLm. kUsage for an unknown

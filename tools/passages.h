@@ -1,0 +1,38 @@
+// The texts behind the vectors of an index, and what search prints of them.
+#ifndef CLOZE_TOOLS_PASSAGES_H_
+#define CLOZE_TOOLS_PASSAGES_H_
+
+#include <string>
+#include <vector>
+
+#include "tasks/inference/vector_index.h"
+#include "tools/infer.h"
+
+namespace cloze {
+
+struct Passages {
+  std::vector<std::string> ids;    // as JSON text, "null" for none; empty if there are none
+  std::vector<std::string> texts;  // empty if no file of texts is given
+};
+
+// Reads all texts of an input.
+absl::StatusOr<Passages> ReadPassages(const InputOptions& input);
+
+// Returns the ids of `index` and the texts of `path`, which may be empty; its options are those of
+// `input`. kMismatch, in terms of `option`, if the file has not one text for each vector, or
+// another id for one.
+absl::StatusOr<Passages> PassagesOf(const VectorIndex& index, InputOptions input,
+    const std::string& path, const std::string& option);
+
+// Adds to *object what is known of a row: PREFIXrow, PREFIXid, PREFIXtext.
+void AddPassage(
+    const Passages& passages, int64_t row, const std::string& prefix, OrderedJson* object);
+
+// Returns the values of a JSON object as a line of CSV.
+std::string CsvLine(const OrderedJson& object);
+// Returns the names of its members as a line of CSV.
+std::string CsvNames(const OrderedJson& object);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_PASSAGES_H_
