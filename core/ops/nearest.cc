@@ -64,15 +64,18 @@ void Dots(const VectorRows& table, int64_t first, int64_t rows, const float* q, 
   for (int64_t r = 0; r < rows; ++r) out[r] *= table.scales[first + r];
 }
 
+// Rounds to bf16, as Matmul does where the CPU multiplies it.
+std::vector<float> RoundedToBf16(ConstMat queries) {
+  std::vector<float> rounded(queries.rows * queries.cols);
+  std::vector<uint16_t> narrow(rounded.size());
+  GetKernels().convert.f32(rounded.size(), queries.f32(), true, narrow.data());
+  GetKernels().convert.bf16(rounded.size(), narrow.data(), false, rounded.data());
+  return rounded;
+}
+
 // Reads each row once from memory, for all queries.
 std::vector<std::vector<Hit>> NearestToFew(const VectorRows& table, ConstMat queries, int64_t top) {
   const int64_t tasks = CeilDiv(table.rows, kStreamRows), n = queries.rows;
-  std::vector<float> rounded(queries.f32(), queries.f32() + n * queries.cols);
-  if (table.type == DType::kBf16) {
-    std::vector<uint16_t> narrow(rounded.size());
-    GetKernels().convert.f32(rounded.size(), rounded.data(), true, narrow.data());
-    GetKernels().convert.bf16(rounded.size(), narrow.data(), false, rounded.data());
-  }
   std::vector<Best> parts(tasks * n, Best(top));
   ParallelFor(tasks, [&](int64_t task) {
     float scores[kCachedRows];
@@ -81,7 +84,7 @@ std::vector<std::vector<Hit>> NearestToFew(const VectorRows& table, ConstMat que
       const int64_t rows = std::min(kCachedRows, end - row);
       for (int64_t q = 0; q < n; ++q) {
         Best& best = parts[task * n + q];
-        Dots(table, row, rows, &rounded[q * queries.cols], scores);
+        Dots(table, row, rows, queries.f32(q), scores);
         for (int64_t r = 0; r < rows; ++r)
           if (scores[r] > best.worst()) best.Add({row + r, scores[r]});
       }
@@ -148,6 +151,11 @@ std::vector<std::vector<Hit>> NearestRows(const VectorRows& table, ConstMat quer
   CLOZE_CHECK(queries.cols == table.cols && queries.stride == queries.cols);
   top = std::min(top, table.rows);
   if (top <= 0) return std::vector<std::vector<Hit>>(queries.rows);
+  std::vector<float> rounded;
+  if (table.type == DType::kBf16) {
+    rounded = RoundedToBf16(queries);
+    queries = View(std::as_const(rounded).data(), queries.rows, queries.cols);
+  }
   if (queries.rows <= kFewQueries) return NearestToFew(table, queries, top);
   std::vector<std::vector<Hit>> hits(queries.rows);
   for (int64_t begin = 0; begin < queries.rows; begin += kQueryTile) {
