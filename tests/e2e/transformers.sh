@@ -139,4 +139,12 @@ for name in bart marian; do
 done
 targets bert-targets post-mlm
 targets roberta-targets roberta-mlm
+# Folders of sentence-transformers.
+for pooling in CLASS MEAN MAX; do
+  printf 'model { start_from: "%s" } sentence_embedding { max_tokens: 24 pooling: %s query_prompt: "the film" } train { files: "%s" text_pair_field: "other" } batch { examples: 2 } schedule { steps: 5 } output { directory: "%s" }\n' \
+    "$work/post-mlm" $pooling "$work/pairs.tsv" "$work/vectors-$pooling" > "$work/vectors.textproto"
+  "$cloze" finetune "$work/vectors.textproto" > /dev/null 2>&1
+  "$cloze" encode --compute f32 --model "$work/vectors-$pooling" --out "$work/vectors-$pooling.safetensors" --pool "$(tr A-Z a-z <<< $pooling)" --normalize < "$work/sentences.txt"
+  "$cloze" encode --compute f32 --model "$work/vectors-$pooling" --out - < "$work/sentences.txt" > "$work/vectors-$pooling.jsonl"
+done
 $python "$sees/transformers_check.py" "$sees" check

@@ -3,7 +3,7 @@ import inspect, itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification,
+from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification,
                           AutoModelForTokenClassification, AutoTokenizer, ElectraConfig, ElectraForMaskedLM)
 
 # Families beside BERT: model_type and its configuration.
@@ -171,6 +171,30 @@ def check_scores(name, folder, model):
         assert ours["token_count"] == len(inner) and abs(ours["score"] - theirs) <= 1e-4, (name, sentence, ours, theirs)
 
 
+def check_vectors(name):
+    """A folder of sentence-transformers: its modules, in that library if Python has it, and their arithmetic."""
+    folder = os.path.join(work, name)
+    read = lambda file: json.load(open(os.path.join(folder, file)))
+    modules = [m["type"].split(".")[-1] for m in read("modules.json")]
+    assert modules == ["Transformer", "Pooling", "Normalize"], modules
+    assert read("config_sentence_transformers.json")["prompts"]["query"] == "the film"
+    (mode,) = (k.split("_")[2] for k, v in read("1_Pooling/config.json").items() if k.startswith("pooling_mode") and v)
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    ours = torch.tensor([json.loads(line)["vector"] for line in lines(f"{name}.jsonl")])
+    compare(f"{name} by --pool", load_file(folder + ".safetensors")["vectors"], ours)
+    for i, text in enumerate(sentences):
+        batch = tokenizer(text, truncation=True, max_length=read("sentence_bert_config.json")["max_seq_length"], return_tensors="pt")
+        with torch.no_grad():
+            hidden = model(**batch).last_hidden_state[0]
+        vector = {"cls": hidden[0], "mean": hidden.mean(0), "max": hidden.max(0).values}[mode]
+        compare(f"{name} {i}", ours[i], torch.nn.functional.normalize(vector, dim=0))
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        return
+    compare(f"{name} in sentence-transformers", ours, torch.tensor(SentenceTransformer(folder, device="cpu").encode(sentences)))
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"causal": AutoModelForCausalLM, "merged": AutoModelForCausalLM, "start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "replaced": AutoModelForPreTraining, "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
@@ -215,6 +239,8 @@ for norm in ("post", "pre", *(name for name in FAMILIES if name not in ("bart", 
                 assert answer["labels"] == [n for n, p in zip(names, theirs) if p >= 0.5], folder
 for name in ("bart-targets", "marian-targets", "bert-targets", "roberta-targets"):
     check_targets(name)
+for name in ("vectors-CLASS", "vectors-MEAN", "vectors-MAX"):
+    check_vectors(name)
 folder = os.path.join(work, "new-electra-replaced")
 generator, info = ElectraForMaskedLM.from_pretrained(
     folder, config=ElectraConfig.from_json_file(f"{folder}/generator_config.json"), variant="generator", output_loading_info=True)
