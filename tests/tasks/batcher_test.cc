@@ -31,6 +31,15 @@ class GroupObjective : public Objective {
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override { return rows; }
 };
 
+// A text is the first token, of which tens are equal.
+class KeyObjective : public Objective {
+ public:
+  std::vector<uint64_t> TextKeys(const Example& example) const override {
+    return {static_cast<uint64_t>(example.ids[0] / 10)};
+  }
+  int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override { return rows; }
+};
+
 class GroupsTest : public FilesTest {
  protected:
   // A store of examples of these sizes, with the ids 0, 1, 2 ...
@@ -83,6 +92,27 @@ TEST_F(GroupsTest, SequencesOfAnExampleHaveNumbersOfTheirOwn) {
   const std::vector<Batch> batches = Batches(Store({4}), 10);
   ASSERT_EQ(batches.size(), 1);
   EXPECT_NE(batches[0].row_examples[0], batches[0].row_examples[2]);
+}
+
+TEST_F(GroupsTest, ATextTwiceInAStepWaitsForTheNext) {
+  const ExampleStore store = Store({5, 5, 10, 5, 5});  // the first ids 0, 5, 10, 20, 25
+  BatchSpec spec;
+  spec.set_examples(3);
+  spec.set_shuffle(false);
+  const KeyObjective objective;
+  const Batcher batcher(store, objective, spec, 1);
+  const auto first = batcher.Next(0, 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->micro[0].cu_seqlens, (std::vector<int32_t>{0, 5, 15, 20}));
+  EXPECT_EQ(first->waiting, std::vector<int64_t>{1});
+  EXPECT_EQ(first->next, 4);
+  const auto second = batcher.Next(first->next, 0, first->waiting);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->micro[0].ids[0], 5);
+  EXPECT_EQ(second->micro[0].ids[5], 25);
+  EXPECT_EQ(second->micro[0].ids[10], 10);  // of the second epoch, after 0, which waits
+  EXPECT_EQ(second->waiting, (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(second->next, 8);
 }
 
 }  // namespace

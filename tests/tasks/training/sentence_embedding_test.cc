@@ -1,9 +1,9 @@
 // Whole training runs of sentence_embedding: the same bits after kills and with any number of
 // threads, the folder of sentence-transformers, and what it refuses.
-#include "absl/strings/str_replace.h"
-#include "core/ops/matmul.h"
+#include "absl/strings/match.h"
 #include "encoder/folder/sentence_vectors.h"
 #include "tests/tasks/training/trainer_fixture.h"
+#include "tests/tasks/update/thread_ranks.h"
 
 namespace cloze {
 namespace {
@@ -52,6 +52,20 @@ class SentenceEmbeddingRun : public TrainerTest {
 TEST_F(SentenceEmbeddingRun, SameBitsAfterResumes) {
   ExpectSameBitsAfterResumes(
       [&](const std::string& run) { return Embedding("pairs.tsv", kPairFields, "", run); });
+}
+
+// Each rank computes some passes of a step, and all the loss of all of them.
+TEST_F(SentenceEmbeddingRun, RanksLeaveTheWeightsOfOneRank) {
+  ASSERT_TRUE(Train(Embedding("pairs.tsv", kPairFields, "", "one")).ok());
+  const LoadedSpec spec = Embedding("pairs.tsv", kPairFields, "", "three");
+  testing::internal::CaptureStderr();
+  ForRanks([&](ThreadRanks& ranks) {
+    const auto trainer = Trainer::Create(spec, {.ranks = &ranks});
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    EXPECT_TRUE((*trainer)->Run().ok());
+  });
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Weights("one") == Weights("three"));
 }
 
 TEST_F(SentenceEmbeddingRun, EveryLossAndEveryKindOfData) {
