@@ -90,6 +90,8 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
   if (open.rate) effective.mutable_optimizer()->clear_learning_rate();
   if (spec.has_masked_lm() && !spec.masked_lm().has_replaced_tokens())
     effective.mutable_masked_lm()->clear_replaced_tokens();
+  if (spec.has_sequence_classification() && !spec.sequence_classification().has_pooling())
+    effective.mutable_sequence_classification()->clear_pooling();
   if (!spec.model().start_from().empty()) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();

@@ -50,41 +50,14 @@ class VectorEvaluation : public Evaluation {
   VectorMetrics metrics_;
 };
 
-class SentenceEmbedding : public Task {
+// What the task learns: the passes of a step and their loss.
+class EmbeddingObjective : public Task {
  public:
-  explicit SentenceEmbedding(const EmbeddingSpec& spec)
-      : Task("sentence_embedding", HeadKind::kNone, "encode"), spec_(spec) {}
-
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   int64_t max_example_tokens() const override {
     return int64_t{spec_.max_tokens()} * TextsOfExample();
   }
-  std::vector<Metric> metrics() const override { return VectorMetrics::All(); }
 
-  void Describe(const DataSpec&, ModelConfig* config) const override {
-    config->head = head();
-    config->task_fields["max_tokens"] = spec_.max_tokens();
-    config->task_fields[kVectorsMember] = VectorsMember(Vectors());
-  }
-  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override;
-  void Restore(const ModelConfig&, JsonFields& fields, int64_t longest) override {
-    int32_t max_tokens = 0;  // folders from elsewhere have none
-    fields.Integer("max_tokens", false, 8, 1'000'000, &max_tokens);
-    spec_.set_max_tokens(max_tokens > 0 ? std::min<int64_t>(longest, max_tokens) : longest);
-  }
-  absl::Status WriteFiles(const ModelConfig& config, const std::string& folder) const override {
-    return WriteSentenceVectors(Vectors(), config.hidden, folder);
-  }
-  absl::Status ReadFiles(const std::string& folder) override;
-
-  absl::Status CheckData(const DataSpec& data) const override {
-    return CheckGroups(data, KindOf(data, DataUse::kTraining));
-  }
-  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
-      const BuildOptions& options) override {
-    RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
-    return BuildGroups(data, KindOf(data, use), spec_, tokenizer, options);
-  }
   std::vector<Example> Sequences(Example example, double) const override {
     return SequencesOfGroup(example, spec_);
   }
@@ -122,6 +95,117 @@ class SentenceEmbedding : public Task {
   }
   Batch DryBatch(int64_t rows, int64_t longest, int64_t targets) const override;
 
+ protected:
+  explicit EmbeddingObjective(const EmbeddingSpec& spec)
+      : Task("sentence_embedding", HeadKind::kNone, "encode"), spec_(spec) {}
+  // Most texts of an example.
+  int64_t TextsOfExample() const {
+    const bool negatives =
+        spec_.loss() == EmbeddingSpec::IN_BATCH_NEGATIVES || spec_.loss() == EmbeddingSpec::TRIPLET;
+    return 2 + (negatives ? spec_.negatives() : 0);
+  }
+
+  EmbeddingSpec spec_;
+};
+
+double EmbeddingObjective::StepLoss(
+    Model& model, absl::Span<const Batch> step, absl::Span<std::vector<float>> outputs) const {
+  Arena& arena = model.arena();
+  arena.Reset();
+  std::vector<int32_t> labels;
+  std::vector<float> scores;
+  for (const Batch& batch : step) {
+    labels.insert(labels.end(), batch.targets.begin(), batch.targets.end());
+    scores.insert(scores.end(), batch.values.begin(), batch.values.end());
+  }
+  const int64_t hidden = model.config().hidden, texts = std::ssize(labels);
+  const Mat v = arena.New(texts, hidden, DType::kF32),
+            dv = arena.NewZero(texts, hidden, DType::kF32);
+  int64_t row = 0;
+  for (const std::vector<float>& part : outputs) {  // empty in a dry run
+    absl::c_copy(part, v.f32(row));
+    row += std::ssize(part) / hidden;
+  }
+  const double loss = EmbeddingLoss(spec_, labels, scores, v, arena, dv);
+  row = 0;
+  for (std::vector<float>& part : outputs) {
+    std::copy_n(dv.f32(row), part.size(), part.begin());
+    row += std::ssize(part) / hidden;
+  }
+  return loss;
+}
+
+double EmbeddingObjective::Train(
+    Model& model, const Batch& batch, const PassOptions& options) const {
+  model.arena().Reset();
+  const Pass pass = options.NewPass(model, batch);
+  const Backbone::Saved saved = model.backbone().Forward(pass);
+  const int64_t texts = std::ssize(batch.rows);
+  const Mat dy = pass.New(saved.y.rows, saved.y.cols);
+  const Arena::Mark mark = pass.arena.mark();
+  double loss = 0;
+  ConstMat dv;
+  if (options.output_gradients != nullptr) {
+    dv = View(options.output_gradients->data(), texts, saved.y.cols);
+  } else {
+    const Mat own = pass.arena.NewZero(texts, saved.y.cols, DType::kF32);
+    loss = LossWeight(batch) * EmbeddingLoss(spec_, batch.targets, batch.values,
+                                   VectorsOf(pass, saved.y), pass.arena, own);
+    dv = own;
+  }
+  Convert(dv, Rows(dy, 0, texts));
+  ZeroRowsFrom(dy, texts);
+  pass.arena.Rewind(mark);
+  if (options.scale != 0 && model.backbone().requires_grad(pass))
+    model.backbone().Backward(pass, saved, dy);
+  return loss;
+}
+
+Batch EmbeddingObjective::DryBatch(int64_t rows, int64_t longest, int64_t targets) const {
+  targets = std::max<int64_t>(targets / 2 * 2, 2);
+  Batch batch = Task::DryBatch(rows, longest, targets);
+  for (int64_t i = 0; i < targets; ++i)
+    batch.targets[i] = LabelOf(i % 2 == 0 ? TextRole::kAnchor : TextRole::kPositive);
+  batch.values.resize(targets);
+  batch.groups.resize(targets / 2);
+  batch.largest = spec_.pooling() == Pooling::MAX;
+  for (int32_t r = 0; spec_.pooling() != Pooling::CLASS && r < rows; ++r) batch.pieces.push_back(r);
+  for (int64_t i = 0; i < targets; ++i)
+    batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
+  return batch;
+}
+
+// Its data, its model and its folder.
+class SentenceEmbedding : public EmbeddingObjective {
+ public:
+  explicit SentenceEmbedding(const EmbeddingSpec& spec) : EmbeddingObjective(spec) {}
+
+  std::vector<Metric> metrics() const override { return VectorMetrics::All(); }
+
+  void Describe(const DataSpec&, ModelConfig* config) const override {
+    config->head = head();
+    config->task_fields["max_tokens"] = spec_.max_tokens();
+    config->task_fields[kVectorsMember] = VectorsMember(Vectors());
+  }
+  absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override;
+  void Restore(const ModelConfig&, JsonFields& fields, int64_t longest) override {
+    int32_t max_tokens = 0;  // folders from elsewhere have none
+    fields.Integer("max_tokens", false, 8, 1'000'000, &max_tokens);
+    spec_.set_max_tokens(max_tokens > 0 ? std::min<int64_t>(longest, max_tokens) : longest);
+  }
+  absl::Status WriteFiles(const ModelConfig& config, const std::string& folder) const override {
+    return WriteSentenceVectors(Vectors(), config.hidden, folder);
+  }
+  absl::Status ReadFiles(const std::string& folder) override;
+
+  absl::Status CheckData(const DataSpec& data) const override {
+    return CheckGroups(data, KindOf(data, DataUse::kTraining));
+  }
+  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
+      const BuildOptions& options) override {
+    RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
+    return BuildGroups(data, KindOf(data, use), spec_, tokenizer, options);
+  }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
     return std::make_unique<VectorEvaluation>(model);
@@ -132,12 +216,6 @@ class SentenceEmbedding : public Task {
   }
 
  private:
-  // Most texts of an example.
-  int64_t TextsOfExample() const {
-    const bool negatives =
-        spec_.loss() == EmbeddingSpec::IN_BATCH_NEGATIVES || spec_.loss() == EmbeddingSpec::TRIPLET;
-    return 2 + (negatives ? spec_.negatives() : 0);
-  }
   GroupKind KindOf(const DataSpec& data, DataUse use) const {
     return GroupKindOf(data, use == DataUse::kTraining, spec_.loss());
   }
@@ -152,8 +230,6 @@ class SentenceEmbedding : public Task {
       vectors.similarity = "euclidean";
     return vectors;
   }
-
-  EmbeddingSpec spec_;
 };
 
 absl::Status SentenceEmbedding::CheckModel(
@@ -191,73 +267,6 @@ absl::Status SentenceEmbedding::ReadFiles(const std::string& folder) {
   if (vectors->max_tokens > 0)
     spec_.set_max_tokens(std::min<int64_t>(spec_.max_tokens(), vectors->max_tokens));
   return absl::OkStatus();
-}
-
-double SentenceEmbedding::StepLoss(
-    Model& model, absl::Span<const Batch> step, absl::Span<std::vector<float>> outputs) const {
-  Arena& arena = model.arena();
-  arena.Reset();
-  std::vector<int32_t> labels;
-  std::vector<float> scores;
-  for (const Batch& batch : step) {
-    labels.insert(labels.end(), batch.targets.begin(), batch.targets.end());
-    scores.insert(scores.end(), batch.values.begin(), batch.values.end());
-  }
-  const int64_t hidden = model.config().hidden, texts = std::ssize(labels);
-  const Mat v = arena.New(texts, hidden, DType::kF32),
-            dv = arena.NewZero(texts, hidden, DType::kF32);
-  int64_t row = 0;
-  for (const std::vector<float>& part : outputs) {  // empty in a dry run
-    absl::c_copy(part, v.f32(row));
-    row += std::ssize(part) / hidden;
-  }
-  const double loss = EmbeddingLoss(spec_, labels, scores, v, arena, dv);
-  row = 0;
-  for (std::vector<float>& part : outputs) {
-    std::copy_n(dv.f32(row), part.size(), part.begin());
-    row += std::ssize(part) / hidden;
-  }
-  return loss;
-}
-
-double SentenceEmbedding::Train(
-    Model& model, const Batch& batch, const PassOptions& options) const {
-  model.arena().Reset();
-  const Pass pass = options.NewPass(model, batch);
-  const Backbone::Saved saved = model.backbone().Forward(pass);
-  const int64_t texts = std::ssize(batch.rows);
-  const Mat dy = pass.New(saved.y.rows, saved.y.cols);
-  const Arena::Mark mark = pass.arena.mark();
-  double loss = 0;
-  ConstMat dv;
-  if (options.output_gradients != nullptr) {
-    dv = View(options.output_gradients->data(), texts, saved.y.cols);
-  } else {
-    const Mat own = pass.arena.NewZero(texts, saved.y.cols, DType::kF32);
-    loss = LossWeight(batch) * EmbeddingLoss(spec_, batch.targets, batch.values,
-                                   VectorsOf(pass, saved.y), pass.arena, own);
-    dv = own;
-  }
-  Convert(dv, Rows(dy, 0, texts));
-  ZeroRowsFrom(dy, texts);
-  pass.arena.Rewind(mark);
-  if (options.scale != 0 && model.backbone().requires_grad(pass))
-    model.backbone().Backward(pass, saved, dy);
-  return loss;
-}
-
-Batch SentenceEmbedding::DryBatch(int64_t rows, int64_t longest, int64_t targets) const {
-  targets = std::max<int64_t>(targets / 2 * 2, 2);
-  Batch batch = Task::DryBatch(rows, longest, targets);
-  for (int64_t i = 0; i < targets; ++i)
-    batch.targets[i] = LabelOf(i % 2 == 0 ? TextRole::kAnchor : TextRole::kPositive);
-  batch.values.resize(targets);
-  batch.groups.resize(targets / 2);
-  batch.largest = spec_.pooling() == Pooling::MAX;
-  for (int32_t r = 0; spec_.pooling() != Pooling::CLASS && r < rows; ++r) batch.pieces.push_back(r);
-  for (int64_t i = 0; i < targets; ++i)
-    batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
-  return batch;
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ class SequenceClassification : public LabelledTask {
   void Describe(const DataSpec& train, ModelConfig* config) const override {
     config->head = head();
     config->pooler = spec_.pooler();
+    if (spec_.has_pooling()) config->pooling = static_cast<Pool>(spec_.pooling());
     config->problem_type = kProblemTypes[spec_.kind()];
     Json& fields = config->task_fields;
     fields["max_tokens"] = spec_.max_tokens();

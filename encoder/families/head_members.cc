@@ -41,11 +41,16 @@ void ReadOwn(JsonFields& fields, ModelConfig* config) {
     config->head = HeadKind::kSequenceClassification;
   if (config->head != HeadKind::kReplacedTokens)
     config->pooler = own.Bool("pooler", config->pooler);
+  if (const std::string pooling = own.String("pooling"); !pooling.empty()) {
+    config->pooling = pooling == "mean" ? Pool::kMean : Pool::kMax;
+    if (pooling != "mean" && pooling != "max")
+      own.Fail("pooling", Quote(pooling), ": expected \"mean\" or \"max\"");
+  }
   if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
   own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
   config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
   config->task_fields = *json;
-  for (const char* known : {"head", "pooler", "positions", "sinusoid_base", "crf"})
+  for (const char* known : {"head", "pooler", "pooling", "positions", "sinusoid_base", "crf"})
     config->task_fields.erase(known);
   fields.Take(own.status());
 }
@@ -83,19 +88,30 @@ void ReadLabels(JsonFields& fields, ModelConfig* config) {
   config->problem_type = fields.String("problem_type");
 }
 
+// True if the class of transformers reads something else of a text.
+bool PoolsOtherwise(const ModelConfig& config) {
+  return TypeOf(config.head).per_text && config.pooling != Pool::kClass &&
+         !(config.pooling == Pool::kMean && config.classifiers_pool_mean);
+}
+
 // Name of the class of transformers that computes the same, or of its encoder.
 std::string ClassOf(const ModelConfig& config) {
   if (config.head == HeadKind::kSequenceToSequence) return config.family->source_class;
   const HeadType& type = TypeOf(config.head);
-  const HeadType& known = type.pooler && !config.pooler ? TypeOf(HeadKind::kNone) : type;
+  const bool other = (type.pooler && !config.pooler) || PoolsOtherwise(config);
+  const HeadType& known = other ? TypeOf(HeadKind::kNone) : type;
   return absl::StrCat(config.family->classes, known.class_suffix);
 }
 
 Json OwnFields(const ModelConfig& config) {
   Json own = config.task_fields;
   const bool classifier = config.head == HeadKind::kSequenceClassification;
-  if (classifier && !config.pooler) own["head"] = "sequence_classification";
-  if (config.pooler != TypeOf(config.head).pooler) own["pooler"] = config.pooler;
+  if (classifier && (!config.pooler || PoolsOtherwise(config)))
+    own["head"] = "sequence_classification";
+  if (PoolsOtherwise(config)) own["pooling"] = config.pooling == Pool::kMean ? "mean" : "max";
+  // The pooler of folders of another class is none unless this says so.
+  if (config.pooler != (TypeOf(config.head).pooler && !PoolsOtherwise(config)))
+    own["pooler"] = config.pooler;
   if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
   if (config.positions == Positions::kSinusoidal)
     own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);

@@ -75,8 +75,8 @@ void ReadModernBert(JsonFields& fields, ModelConfig* config) {
   if (const std::string name = fields.String("classifier_activation"); name != "gelu" && name != "")
     fields.Fail("classifier_activation", Quote(name), ": expected \"gelu\"");
   const std::string pooling = fields.String("classifier_pooling");
-  config->mean_pooling = pooling == "mean";
-  if (!config->mean_pooling && pooling != "cls" && !pooling.empty())
+  if (pooling == "mean") config->pooling = Pool::kMean;
+  if (pooling != "mean" && pooling != "cls" && !pooling.empty())
     fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
   fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
   if (fields.Find("sliding_window") != nullptr) {  // transformers prefers it
@@ -97,7 +97,7 @@ void WriteModernBert(const ModelConfig& config, Json* json) {
   rotary[kGlobal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
   rotary[kLocal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[1])}};
   out["rope_parameters"] = std::move(rotary);
-  out["classifier_pooling"] = config.mean_pooling ? "mean" : "cls";
+  out["classifier_pooling"] = config.pooling == Pool::kMean ? "mean" : "cls";
   out["embedding_dropout"] = Decimal(config.dropout);
   if (config.classifier_dropout < 0) out["classifier_dropout"] = Decimal(config.dropout);
 }
@@ -120,7 +120,9 @@ constinit const Family kModernBert = {
         .dropout = 0,
         .attention_dropout = 0,
         .scaled_outputs = true},
-    .head = {.transform_always = true, .transform_activation = ActivationKind::kGelu},
+    .head = {.transform_always = true,
+        .transform_activation = ActivationKind::kGelu,
+        .classifiers_pool_mean = true},
     .in_spec = EncoderSpec::MODERN,
     .keys = {.token_types = nullptr,
         .activation = "hidden_activation",

@@ -176,7 +176,7 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   config_.head = own.head;
   config_.pooler = own.pooler;
   config_.crf = own.crf;
-  config_.mean_pooling = own.mean_pooling;
+  config_.pooling = own.pooling;
   config_.labels = own.labels;
   config_.problem_type = own.problem_type;
   config_.task_fields = own.task_fields;

@@ -93,4 +93,11 @@ Value AddMean(OnnxGraph& graph, const Value& x, const Value& tokens) {
   return graph.Add("Div", {sum(graph.Add("Mul", {x, weights})), sum(weights)});
 }
 
+Value AddMax(OnnxGraph& graph, const Value& x, const Value& mask) {
+  const Value added = graph.Add("Squeeze", {mask, graph.Integers({1})}),  // [B, 1, S]
+      columns = graph.Add("Add", {graph.Transpose(x, {0, 2, 1}), added});
+  // ReduceMax has another form in opset 18.
+  return graph.Add("Squeeze", {graph.Add("GlobalMaxPool", {columns}), graph.Integers({2})});
+}
+
 }  // namespace cloze

@@ -29,6 +29,8 @@ Value AddDistances(OnnxGraph& graph, const Value& positions);
 // not 0.
 Value AddFirst(OnnxGraph& graph, const Value& x);
 Value AddMean(OnnxGraph& graph, const Value& x, const Value& tokens);
+// `mask` [B, 1, 1, S]: 0, or the lowest float for padding.
+Value AddMax(OnnxGraph& graph, const Value& x, const Value& mask);
 
 }  // namespace cloze
 

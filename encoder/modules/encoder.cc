@@ -20,7 +20,7 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
 
 Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
     : config_(config), pre_(config.pre_norm()),
-      mean_(config.mean_pooling && TypeOf(config.head).per_text) {
+      pool_(TypeOf(config.head).per_text ? config.pooling : Pool::kClass) {
   const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
     return store->AddMatrix(KeyOf(keys(role, -1), Part::kWeight), rows, embedding);
@@ -97,7 +97,7 @@ Pass Encoder::WithPositions(const Pass& pass, bool training, Distances* distance
 std::vector<RowRange> Encoder::Ranges(const Batch& batch) const {
   std::vector<RowRange> ranges;
   for (size_t i = 0; i < batch.rows.size(); ++i) {
-    if (mean_) {
+    if (pool_ != Pool::kClass) {
       const auto end = absl::c_upper_bound(batch.cu_seqlens, batch.rows[i]);
       ranges.push_back({*(end - 1), *end});
     } else {
@@ -107,10 +107,11 @@ std::vector<RowRange> Encoder::Ranges(const Batch& batch) const {
   return ranges;
 }
 
-Mat Encoder::Pool(const Pass& pass, Mat y, int32_t** largest) const {
-  if (!averages(pass.batch)) return y;
+Mat Encoder::Pooled(const Pass& pass, Mat y, int32_t** largest) const {
+  const Pool pool = PoolOf(pass.batch);
+  if (pool == Pool::kClass) return y;
   const Mat pooled = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
-  if (pass.batch.largest) {
+  if (pool == Pool::kMax) {
     *largest = pass.arena.NewArray<int32_t>(pooled.rows * pooled.cols);
     MaxRows(y, Ranges(pass.batch), pooled, *largest);
   } else {
@@ -201,7 +202,7 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
     state = next;
   }
   if (pass.recompute) saved.states.push_back(state);
-  saved.y = Pool(pass, state.y, &saved.largest);
+  saved.y = Pooled(pass, state.y, &saved.largest);
   return saved;
 }
 
@@ -210,7 +211,7 @@ Mat Encoder::Infer(const Pass& pass) const {
   Distances distances;
   const Pass with = WithPositions(pass, false, &distances);
   int32_t* largest = nullptr;
-  return Pool(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y, &largest);
+  return Pooled(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y, &largest);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
@@ -223,9 +224,10 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
   pass.rotary = saved.rotary;
   if (!relative_.empty()) pass.distances = &saved.distances;
   const Arena::Mark mark = pass.arena.mark();
-  if (averages(pass.batch)) {
-    const Mat all = pass.New(mean_ ? pass.batch.padded_rows() : saved.targets->padded(), dy.cols);
-    if (pass.batch.largest) {
+  if (const Pool pool = PoolOf(pass.batch); pool != Pool::kClass) {
+    const Mat all = pass.New(
+        pool_ != Pool::kClass ? pass.batch.padded_rows() : saved.targets->padded(), dy.cols);
+    if (pool == Pool::kMax) {
       MaxRowsBackward(dy, saved.largest, std::ssize(pass.batch.rows), all);
     } else {
       AverageRowsBackward(dy, Ranges(pass.batch), all);
@@ -333,7 +335,12 @@ Value Encoder::Export(const GraphPass& pass) const {
   BlockValues state = Embed(with);
   for (const Block& block : blocks_) state = block.Export(with, state);
   if (!TypeOf(config_.head).per_text) return state.y;
-  return mean_ ? AddMean(pass.graph, state.y, pass.tokens) : AddFirst(pass.graph, state.y);
+  switch (pool_) {
+    case Pool::kClass: return AddFirst(pass.graph, state.y);
+    case Pool::kMean: return AddMean(pass.graph, state.y, pass.tokens);
+    case Pool::kMax: return AddMax(pass.graph, state.y, pass.mask);
+  }
+  CLOZE_CHECK(false);
 }
 
 }  // namespace cloze

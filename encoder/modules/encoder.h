@@ -58,19 +58,25 @@ class Encoder {
 
  private:
   int LowestTrainable(const Pass& pass) const;
-  bool averages(const Batch& batch) const { return mean_ || batch.averages(); }
-  // Returns for each target the range of rows whose mean is its output: those of its sequence if
-  // mean_, else those of its word, counted among the rows of saved.targets.
+  // The way in which a target's output is made of several rows; kClass: of one.
+  Pool PoolOf(const Batch& batch) const {
+    return pool_ != Pool::kClass ? pool_
+           : !batch.averages()   ? Pool::kClass
+           : batch.largest       ? Pool::kMax
+                                 : Pool::kMean;
+  }
+  // Returns for each target the range of rows that PoolOf pools: those of its sequence unless pool_
+  // is kClass, else those of its word, counted among the rows of saved.targets.
   std::vector<RowRange> Ranges(const Batch& batch) const;
   // Returns the output of the targets [padded targets, n]: y, or means or the largest of its rows,
   // which *largest receives.
-  Mat Pool(const Pass& pass, Mat y, int32_t** largest) const;
+  Mat Pooled(const Pass& pass, Mat y, int32_t** largest) const;
   // Returns the pass with rotary tables or `distances`, if the model uses them.
   Pass WithPositions(const Pass& pass, bool training, Distances* distances) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;
   // Returns the targets for the last block, null for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
-    return block + 1 == config_.layers && !mean_ ? targets : std::nullopt;
+    return block + 1 == config_.layers && pool_ == Pool::kClass ? targets : std::nullopt;
   }
   void Embed(const Pass& pass, const BlockState& out, Saved* saved) const;
   // Returns the output of the first `count` blocks, and keeps nothing else.
@@ -88,7 +94,8 @@ class Encoder {
   BlockValues Embed(const GraphPass& pass) const;
 
   ModelShape config_;
-  bool pre_, mean_;  // mean_: the output is the mean of each target's sequence
+  bool pre_;
+  Pool pool_;  // of each target's sequence; kClass: see Batch::averages
   ParamId words_, positions_ = -1, types_ = -1;
   RelativeTable relative_;
   Norm embedding_norm_, first_norm_;

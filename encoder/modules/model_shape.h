@@ -42,6 +42,10 @@ const HeadType& TypeOf(HeadKind kind);
 // The bias of tied heads; kFixed: a row that is not trained.
 enum class OutputBias : uint8_t { kNone, kTrained, kFixed };
 
+// What a head with one row per text reads: the hidden state of the first token, or the mean or the
+// largest of all, as Pooling.Kind of specs.
+enum class Pool : uint8_t { kClass, kMean, kMax };
+
 // How the heads of an architecture compute.
 struct HeadTraits {
   bool transform = true;          // tied heads begin with norm(act(dense(x))), the transform
@@ -51,6 +55,7 @@ struct HeadTraits {
   bool dropout_before_pooler = false;
   bool sequence_dropout_only = false;  // only sequence classifiers use classifier_dropout
   OutputBias output_bias = OutputBias::kTrained;
+  bool classifiers_pool_mean = false;  // also those of transformers, if config.json says so
 };
 
 struct ModelShape : Architecture, HeadTraits {
@@ -58,7 +63,7 @@ struct ModelShape : Architecture, HeadTraits {
   bool pooler = false;  // the head has a dense layer before its output layer
   bool crf = false;     // the head has a CRF over the labels
   bool untied = false;  // a `tied` head has an output matrix of its own, not the word embeddings
-  bool mean_pooling = false;             // sequence classifiers read the mean of the hidden states
+  Pool pooling = Pool::kClass;
   float classifier_dropout = -1;         // < 0: same as `dropout`
   std::vector<std::string> labels = {};  // by id; of a regression, the name of the number
 

@@ -60,10 +60,7 @@ Value AddPool(const GraphPass& pass, const Value& hidden, OnnxPool pool) {
   OnnxGraph& graph = pass.graph;
   if (pool == OnnxPool::kClass) return AddFirst(graph, hidden);
   if (pool == OnnxPool::kMean) return AddMean(graph, hidden, pass.tokens);
-  const Value mask = graph.Add("Squeeze", {pass.mask, graph.Integers({1})}),  // [B, 1, S]
-      columns = graph.Add("Add", {graph.Transpose(hidden, {0, 2, 1}), mask});
-  // ReduceMax has another form in opset 18.
-  return graph.Add("Squeeze", {graph.Add("GlobalMaxPool", {columns}), graph.Integers({2})});
+  return AddMax(graph, hidden, pass.mask);
 }
 
 void AddHidden(

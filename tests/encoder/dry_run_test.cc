@@ -61,7 +61,7 @@ Model MakeModel(const Case& c) {
       ConfigOf(c.norm, {.hidden = 64, .heads = 2, .layers = 3, .intermediate = 256, .vocab = 900},
           c.dropout, c.head);
   config.crf = c.crf;
-  config.mean_pooling = c.norm == kModern;
+  if (c.norm == kModern) config.pooling = Pool::kMean;
   return Model(config, true, c.trainable);
 }
 

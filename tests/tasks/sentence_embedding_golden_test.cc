@@ -115,8 +115,13 @@ class EmbeddingGolden : public testing::TestWithParam<Case> {
         error += std::pow(double{params.grad(id).f32()[i]} - expected[i], 2);
         norm += std::pow(double{expected[i]}, 2);
       }
-      const bool key_bias = param.role == Role::kKey && param.part == Part::kBias;
-      EXPECT_LE(std::sqrt(error), 1e-4 * std::sqrt(norm) + (key_bias ? 1e-6 : 1e-8)) << param.name;
+      // Zero in exact arithmetic: the gradient of a key's bias and, as distances do not change when
+      // all vectors move, that of the last bias.
+      const bool key_bias = param.role == Role::kKey && param.part == Part::kBias,
+                 moves_all = spec_.loss() == SentenceEmbeddingSpec::TRIPLET &&
+                             param.name.ends_with("layer.1.output.LayerNorm.bias");
+      EXPECT_LE(std::sqrt(error), 1e-4 * std::sqrt(norm) + (key_bias || moves_all ? 1e-6 : 1e-8))
+          << param.name;
     }
   }
 

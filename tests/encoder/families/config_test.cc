@@ -457,7 +457,7 @@ TEST(FormatConfigTest, KeepsModernBert) {
   EXPECT_EQ(old->rotary_base[1], 10000);
   EXPECT_EQ(old->dropout, 0);
   EXPECT_EQ(old->norm_epsilon, 1e-5f);
-  EXPECT_TRUE(old->mean_pooling);
+  EXPECT_EQ(old->pooling, Pool::kMean);
   EXPECT_EQ(old->token_types, 0);
   const auto again = ParseConfig(FormatConfig(*old), "config.json");
   ASSERT_TRUE(again.ok()) << again.status();
@@ -472,7 +472,7 @@ TEST(FormatConfigTest, KeepsModernBert) {
   EXPECT_THAT(plain->local, ElementsAre(false, true, true, false));
   EXPECT_EQ(plain->rotary_base[0], 160000);
   EXPECT_EQ(plain->window, 128);
-  EXPECT_FALSE(plain->mean_pooling);
+  EXPECT_EQ(plain->pooling, Pool::kClass);
 }
 
 TEST(ParseConfigTest, RefusesModernBertsByField) {
