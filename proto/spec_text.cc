@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/base/text.h"
 #include "proto/task.pb.h"
@@ -41,6 +43,49 @@ const pb::EnumDescriptor* FindEnum(const pb::Descriptor* message, const std::str
 std::string Choices(
     absl::string_view wrong, absl::string_view kind, const std::vector<std::string>& names) {
   return absl::StrCat(DidYouMean(wrong, names), " (", kind, ": ", absl::StrJoin(names, ", "), ")");
+}
+
+// Returns our name of a field that other programs call `name`, such as lr and --num-train-epochs.
+std::string OurName(absl::string_view name) {
+  static constexpr std::pair<const char*, const char*> kAliases[] = {{"adam_beta1", "beta1"},
+      {"adam_beta2", "beta2"}, {"adam_epsilon", "epsilon"}, {"base_model", "start_from"},
+      {"batch", "examples"}, {"batch_size", "examples"}, {"bf16", "compute"},
+      {"early_stopping", "patience"}, {"early_stopping_patience", "patience"}, {"epoch", "epochs"},
+      {"eps", "epsilon"}, {"eval_steps", "every_steps"}, {"fp16", "compute"},
+      {"gradient_checkpointing", "recompute"}, {"input", "files"}, {"label_column", "label_field"},
+      {"label_column_name", "label_field"}, {"label_smoothing_factor", "label_smoothing"},
+      {"logging_steps", "log_every_steps"}, {"lr", "learning_rate"}, {"lr_scheduler_type", "shape"},
+      {"max_epochs", "epochs"}, {"max_grad_norm", "clip_norm"}, {"max_len", "max_tokens"},
+      {"max_length", "max_tokens"}, {"max_seq_len", "max_tokens"}, {"max_seq_length", "max_tokens"},
+      {"max_steps", "steps"}, {"metric_for_best_model", "metric"}, {"model", "start_from"}, {"model_name", "start_from"},
+      {"model_name_or_path", "start_from"}, {"n_epochs", "epochs"}, {"num_epochs", "epochs"},
+      {"num_steps", "steps"}, {"num_train_epochs", "epochs"}, {"output", "directory"},
+      {"output_dir", "directory"}, {"path", "files"}, {"per_device_train_batch_size", "examples"},
+      {"pretrained_model", "start_from"}, {"random_state", "seed"},
+      {"save_steps", "checkpoint_every_steps"}, {"sep", "delimiter"}, {"separator", "delimiter"},
+      {"text_column", "text_field"}, {"text_column_name", "text_field"},
+      {"tokenizer_name", "tokenizer"}, {"train", "files"}, {"train_batch_size", "examples"}, {"train_file", "files"},
+      {"validation_file", "files"}, {"warmup_ratio", "warmup_share"}, {"wd", "weight_decay"}};
+  std::string plain = absl::StrReplaceAll(name, {{"-", "_"}});
+  plain.erase(0, plain.find_first_not_of('_'));
+  for (const auto& [alias, field] : kAliases) {
+    if (plain == alias) return field;
+  }
+  return plain;
+}
+
+// Adds the paths of the fields called `name` in `message` and below it. The specs of validation
+// and of the parts of rarer settings repeat names, and are left out.
+void CollectFields(const pb::Descriptor* message, const std::string& prefix,
+    const std::string& name, std::vector<std::string>* paths) {
+  for (int i = 0; i < message->field_count(); ++i) {
+    const pb::FieldDescriptor* field = message->field(i);
+    const std::string path = prefix + field->name();
+    if (field->name() == name) paths->push_back(path);
+    const bool enters = field->message_type() != nullptr && path != "validation" &&
+                        path != "distributed" && absl::c_count(path, '.') < 2;
+    if (enters) CollectFields(field->message_type(), path + ".", name, paths);
+  }
 }
 
 }  // namespace
@@ -122,24 +167,28 @@ size_t SpecText::LastBefore(absl::string_view name, size_t offset) const {
   return found == absl::string_view::npos ? offset : found;
 }
 
+std::vector<std::string> FieldsNamed(absl::string_view name) {
+  const std::string field = OurName(name);
+  std::vector<std::string> paths;
+  CollectFields(TaskSpec::descriptor(), "", field, &paths);
+  if (paths.size() > 3) return {"TASK." + field};  // such as max_tokens
+  return paths;
+}
+
 std::string UnknownField(const pb::Descriptor* message, absl::string_view name) {
-  // Usual names elsewhere, and ours.
-  static constexpr std::pair<const char*, const char*> kAliases[] = {{"lr", "learning_rate"},
-      {"wd", "weight_decay"}, {"eps", "epsilon"}, {"batch_size", "examples"},
-      {"max_grad_norm", "clip_norm"}, {"max_length", "max_tokens"},
-      {"max_seq_length", "max_tokens"}, {"num_train_epochs", "epochs"}, {"num_epochs", "epochs"},
-      {"max_steps", "steps"}, {"warmup_ratio", "warmup_share"}, {"early_stopping", "patience"},
-      {"sep", "delimiter"}, {"separator", "delimiter"}, {"output_dir", "directory"},
-      {"path", "files"}};
-  for (const auto& [alias, field] : kAliases) {
-    if (name == alias && message->FindFieldByName(field) != nullptr)
-      return absl::StrCat(
-          "unknown field \"", name, "\" in ", message->name(), "; did you mean \"", field, "\"?");
+  const std::string unknown =
+      absl::StrCat("unknown field \"", Quote(name), "\" in ", message->name());
+  if (const std::string field = OurName(name); message->FindFieldByName(field) != nullptr)
+    return absl::StrCat(unknown, "; did you mean \"", field, "\"?");
+  if (message == TaskSpec::descriptor()) {
+    if (const std::vector<std::string> paths = FieldsNamed(name); !paths.empty())
+      return absl::StrCat(unknown, "; did you mean ", ListNames(paths), "?");
+  } else if (TaskSpec::descriptor()->FindFieldByName(std::string(name)) != nullptr) {
+    return absl::StrCat(unknown, ", but a part of the spec (is a } missing before it?)");
   }
   std::vector<std::string> names;
   for (int i = 0; i < message->field_count(); ++i) names.push_back(message->field(i)->name());
-  return absl::StrCat(
-      "unknown field \"", Quote(name), "\" in ", message->name(), Choices(name, "fields", names));
+  return absl::StrCat(unknown, Choices(name, "fields", names));
 }
 
 std::string UnknownValue(

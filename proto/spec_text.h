@@ -68,6 +68,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 // "unknown field "stepz" in ScheduleSpec; did you mean "steps"? (fields: shape, steps, ...)".
 std::string UnknownField(const google::protobuf::Descriptor* message, absl::string_view name);
+// Returns the paths of the spec's fields that `name` means: their last part is this name, or the
+// one that other programs have for it, such as lr or num_train_epochs.
+std::vector<std::string> FieldsNamed(absl::string_view name);
 
 // "unknown value "SMAL" of preset; did you mean "SMALL"? (values: CUSTOM, TINY, ...)".
 std::string UnknownValue(

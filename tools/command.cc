@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
+#include "proto/spec_text.h"
 #include "tools/process.h"
 
 namespace cloze {
@@ -87,14 +88,33 @@ std::string FullName(const CLI::App* app) {
              : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
 }
 
+// The beginning of the help of --set in commands that read a spec.
+constexpr char kSetHelp[] = "Override a field of the spec: ";
+
 // Describes a word that `app` did not understand: a flag, a command, or one argument too many.
-std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
+// `next` is the word after it, or "".
+std::string ExplainUnknown(const CLI::App* app, const std::string& word, const std::string& next) {
   std::vector<std::string> names;
   if (word[0] == '-') {
     for (const CLI::Option* option : app->get_options()) {
       for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
-    const std::string flag = word.substr(0, word.find('='));
+    const size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const CLI::Option* set = app->get_option_no_throw("--set");
+    const bool trains = set != nullptr && absl::StartsWith(set->get_description(), kSetHelp);
+    const std::vector<std::string> fields = trains ? FieldsNamed(flag) : std::vector<std::string>();
+    if (!fields.empty()) {
+      const std::string value = equals == word.npos ? next : word.substr(equals + 1);
+      return absl::StrCat("unknown flag ", Quote(flag), "; did you mean --set ",
+          absl::StrJoin(fields, " or --set "), "=", value.empty() ? "..." : Quote(value), "?");
+    }
+    if (flag.size() == 2) {  // -m
+      const auto begins = [&](const std::string& name) { return name[2] == flag[1]; };
+      const auto name = absl::c_find_if(names, begins);
+      if (name != names.end())
+        return absl::StrCat("unknown flag ", Quote(flag), "; did you mean \"", *name, "\"?");
+    }
     return absl::StrCat("unknown flag ", Quote(flag), DidYouMean(flag, names));
   }
   for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; }))
@@ -105,9 +125,14 @@ std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
 
 absl::Status ParseFailure(const CLI::App& app, std::string message) {
   const CLI::App* deepest = Deepest(&app);
-  for (const std::string& word : app.remaining(true)) {
-    if (word == "--") continue;
-    message = ExplainUnknown(deepest, word);
+  const std::vector<std::string> words = app.remaining(true);
+  if (const size_t most = message.find(": At Most 1 required but received "); most != message.npos)
+    message = absl::StrCat(message.substr(0, most), ": given ",
+        message.substr(message.rfind(' ') + 1), " times: expected one");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") continue;
+    const bool value = i + 1 < words.size() && words[i + 1][0] != '-';
+    message = ExplainUnknown(deepest, words[i], value ? words[i + 1] : "");
     break;
   }
   const std::string name = FullName(deepest);
@@ -233,8 +258,8 @@ void Command::AddLazily(const std::string& name, const std::string& help,
 
 void AddSetOption(Command& command, std::vector<std::string>* overrides) {
   command.Add("--set", overrides,
-      "Override a field of the spec: optimizer.learning_rate=1e-4, or a list: "
-      "train.files=a.tsv,b.tsv. Repeatable.",
+      absl::StrCat(kSetHelp,
+          "optimizer.learning_rate=1e-4, or a list: train.files=a.tsv,b.tsv. Repeatable."),
       {.type = "FIELD=VALUE"});
 }
 

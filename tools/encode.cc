@@ -231,7 +231,7 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status Encode(EncodeOptions options) {
+absl::Status EncodeInput(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
   if (options.pool.empty() && (npy || print || options.type != "f32"))
@@ -305,7 +305,7 @@ void AddEncode(Command& app) {
       "or rows of a table.",
       "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"
       "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",
-      declare, Encode);
+      declare, EncodeInput);
 }
 
 }  // namespace cloze

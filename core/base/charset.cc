@@ -57,6 +57,37 @@ std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text
   return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely, Remedy(likely));
 }
 
+std::string Encode(absl::string_view text, Charset charset, int64_t* lost) {
+  if (charset == Charset::kUtf8 || (charset != Charset::kUtf16 && IsAscii(text)))
+    return std::string(text);
+  std::string out;
+  const auto unit = [&](char32_t value) {
+    out += static_cast<char>(value & 0xFF);
+    out += static_cast<char>(value >> 8 & 0xFF);
+  };
+  const bool windows = charset == Charset::kWindows1252;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    const auto* const special =
+        c.value < 0x80 ? std::end(kWindows) : absl::c_find(kWindows, c.value);
+    if (charset == Charset::kUtf16 && c.value >= 0x10000) {
+      unit(0xD800 + ((c.value - 0x10000) >> 10));
+      unit(0xDC00 + ((c.value - 0x10000) & 0x3FF));
+    } else if (charset == Charset::kUtf16) {
+      unit(c.value);
+    } else if (windows && special != std::end(kWindows)) {
+      out += static_cast<char>(0x80 + (special - kWindows));
+    } else if (c.value < 0x80 || (c.value < 0x100 && c.value >= (windows ? 0xA0 : 0x80))) {
+      out += static_cast<char>(c.value);
+    } else {
+      out += '?';
+      ++*lost;
+    }
+  }
+  return out;
+}
+
 void TextDecoder::Append(absl::string_view bytes, bool end, std::string* out) {
   rest_.append(bytes.data(), bytes.size());
   if (!decided_ && !(decided_ = Decide(end))) return;

@@ -23,6 +23,10 @@ absl::string_view LikelyEncoding(absl::string_view text);
 // Returns why line `line` of a file is not UTF-8, with a guess of its encoding; "" if it is.
 std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text);
 
+// Returns UTF-8 text in `charset`; UTF-16 is little endian, without a mark. Characters that the
+// charset lacks become "?" and are added to *lost.
+std::string Encode(absl::string_view text, Charset charset, int64_t* lost);
+
 // Converts a data file to lines of UTF-8. The file tells its encoding: a byte order mark and valid
 // UTF-8 beyond ASCII are believed. `fallback` decides the rest. The result depends on the bytes
 // alone, not on the parts in which they come.

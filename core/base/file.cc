@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/base/text.h"
 
@@ -103,6 +104,17 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
 
 bool PathExists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+absl::Status NoSuchModel(const std::string& path) {
+  const auto names = [](char c) { return absl::ascii_isalnum(c) || absl::StrContains("-_./", c); };
+  const bool hub = std::count(path.begin(), path.end(), '/') < 2 && !path.empty() &&
+                   absl::ascii_isalnum(path[0]) && std::all_of(path.begin(), path.end(), names) &&
+                   !absl::EndsWith(path, ".txt") && !absl::EndsWith(path, ".json");
+  return Error(Exit::kNoInput, QuotePath(path), ": no such file or folder",
+      hub ? " (models are not downloaded by name; tools/fetch-model.sh fetches one from a hub, see "
+            "docs/models.md)"
+          : "");
+}
+
 bool IsDirectory(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -185,11 +197,11 @@ absl::Status LineReader::CheckSignature() {
   if (other.empty() && start.size() >= 3 && (zeros[0] + zeros[1]) * 3 >= start.size())
     other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
+    const std::string remedy = RemedyOfFormat(other);
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
-        other == "UTF-16 text"                 ? "convert it, or set its encoding: UTF16"
-        : other == "binary data"               ? "is it the right file?"
-        : absl::StartsWith(other, "a Git LFS") ? "fetch it with git lfs pull"
-                                               : "convert or unpack it first",
+        !remedy.empty()          ? remedy
+        : other == "binary data" ? "is it the right file?"
+                                 : "convert or unpack it first",
         ")");
   }
   has_bom_ = absl::StartsWith(buffer_, kUtf8Mark);

@@ -73,6 +73,9 @@ bool PathExists(const std::string& path);
 // if it is a character device.
 bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
+// Returns "PATH: no such file or folder"; says how to get a model if the path looks like the name
+// of one on a hub, such as bert-base-uncased or OWNER/NAME.
+absl::Status NoSuchModel(const std::string& path);
 
 // Returns the names in `directory`, sorted, without "." and "..". kNoInput if it cannot be opened,
 // kIo.
@@ -194,6 +197,10 @@ class InputFile {
   int64_t position_ = 0;
   bool decided_ = false, end_ = false;  // unpacker_ is known; the file has ended
 };
+
+// Returns the encoding of a file, which is no stream: by its byte order mark, zeros of UTF-16, or
+// its first line beyond ASCII; `fallback` if that is not UTF-8, and for ASCII.
+absl::StatusOr<Charset> CharsetOfFile(const std::string& path, Charset fallback);
 
 // Returns the content of a file, unpacked. kLimit if it is larger than max_bytes.
 absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes);

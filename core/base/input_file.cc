@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/base/unpack.h"
 
 namespace cloze {
@@ -104,6 +107,27 @@ absl::StatusOr<bool> InputFile::ReadUnpacked(std::string* out) {
   }
   begin_ += taken;
   return true;
+}
+
+absl::StatusOr<Charset> CharsetOfFile(const std::string& path, Charset fallback) {
+  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  std::string lines;
+  for (bool first = true, more = true; more; first = false) {
+    ASSIGN_OR_RETURN(more, file.Read(&lines));
+    if (first && (absl::StartsWith(lines, "\xFF\xFE") || absl::StartsWith(lines, "\xFE\xFF")))
+      return Charset::kUtf16;
+    if (first && absl::StartsWith(lines, kUtf8Mark)) return Charset::kUtf8;
+    if (fallback == Charset::kUtf16 && absl::StrContains(lines, '\0')) return fallback;
+    const size_t high =
+        absl::c_find_if(lines, [](char c) { return (c & 0x80) != 0; }) - lines.begin();
+    const size_t begin = lines.rfind('\n', high) + 1, end = lines.find('\n', high);
+    if (high < lines.size() && (end != lines.npos || !more)) {
+      const absl::string_view line = absl::string_view(lines).substr(begin, end - begin);
+      return IsUtf8(line) ? Charset::kUtf8 : fallback;
+    }
+    lines.erase(0, lines.rfind('\n') + 1);
+  }
+  return fallback;
 }
 
 absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes) {

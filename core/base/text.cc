@@ -105,9 +105,34 @@ absl::string_view OtherFormat(absl::string_view bytes) {
   } kSignatures[] = {{{"\xFF\xFE\0\0", 4}, "UTF-32 text"}, {{"\0\0\xFE\xFF", 4}, "UTF-32 text"},
       {"\xFF\xFE", "UTF-16 text"}, {"\xFE\xFF", "UTF-16 text"}, {"\x1F\x8B", "gzip data"},
       {"\xFD\x37zXZ", "xz data"}, {"\x28\xB5\x2F\xFD", "zstd data"}, {"BZh91AY&SY", "bzip2 data"},
-      {"PK\x03\x04", "a zip archive"}, {"version https://git-lfs", "a Git LFS pointer"}};
+      {"PK\x03\x04", "a zip archive"}, {"version https://git-lfs", "a Git LFS pointer"},
+      {"PAR1", "a Parquet file"}, {"ARROW1", "an Arrow file"}, {"%PDF-", "a PDF file"},
+      {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "a file of an old Excel or Word"}};
   for (const auto& signature : kSignatures) {
-    if (absl::StartsWith(bytes, signature.bytes)) return signature.name;
+    if (!absl::StartsWith(bytes, signature.bytes)) continue;
+    if (signature.name != "a zip archive") return signature.name;
+    const absl::string_view head = bytes.substr(0, 4096);
+    if (absl::StrContains(head, "word/")) return "a Word document";
+    const bool sheet = absl::StrContains(head, "xl/") || absl::StrContains(head, "spreadsheet") ||
+                       absl::StrContains(head, "[Content_Types].xml");
+    return sheet ? "an Excel workbook" : signature.name;
+  }
+  return "";
+}
+
+std::string RemedyOfFormat(absl::string_view name) {
+  static constexpr struct {
+    const char *names, *remedy;  // names end with a comma
+  } kRemedies[] = {{"an Excel workbook,a file of an old Excel or Word,.xlsx,.xls,.ods,",
+                       "save it in Excel as \"CSV UTF-8\""},
+      {"a Word document,a PDF file,.docx,.pdf,", "save it as plain text"},
+      {"a Parquet file,an Arrow file,.parquet,.arrow,.feather,",
+          "write it as JSON lines, as with DuckDB's COPY or pandas' to_json(lines=True, "
+          "orient=\"records\")"},
+      {"UTF-16 text,", "convert it, or set its encoding: UTF16"},
+      {"a Git LFS pointer,", "fetch it with git lfs pull"}, {".bz2,.zip,", "unpack it first"}};
+  for (const auto& [names, remedy] : kRemedies) {
+    if (!name.empty() && absl::StrContains(names, absl::StrCat(name, ","))) return remedy;
   }
   return "";
 }

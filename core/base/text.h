@@ -58,6 +58,9 @@ bool MustEscape(char32_t c);
 // Returns the name of the format of a file that begins with `bytes` and is not UTF-8 text ("gzip
 // data", "UTF-16 text" ...); else "".
 absl::string_view OtherFormat(absl::string_view bytes);
+// Returns what to do with a file of such a format, or whose name has the extension `name`, such as
+// ".xlsx": "save it as CSV UTF-8"; "" if there is no advice.
+std::string RemedyOfFormat(absl::string_view name);
 
 // Returns the name of a file without .gz, .xz or .zst at its end.
 absl::string_view UnpackedName(absl::string_view path);

@@ -75,7 +75,7 @@ absl::Status ReadTensor(const std::string& name, const Json& entry, int64_t data
   const uint64_t begin = offsets[0], end = offsets[1];
   if (begin > end || end > static_cast<uint64_t>(data_size)) {
     return Bad(name, "data_offsets [", begin, ", ", end, "], but the file has ", data_size,
-        " bytes of data");
+        " bytes of data (incomplete copy or download?)");
   }
   if (end - begin != bytes) {
     return Bad(name, end - begin, " bytes: expected ", bytes, " for ", NameOf(info->type),

@@ -77,6 +77,7 @@ absl::StatusOr<Json> ReadJson(const std::string& path) {
 }
 
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
+  if (!PathExists(folder)) return NoSuchModel(folder);
   const std::string path = JoinPath(folder, "config.json");
   if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
     return Error(Exit::kMismatch, QuotePath(folder),

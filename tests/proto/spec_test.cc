@@ -413,6 +413,8 @@ TEST(ApplyOverride, NamesTheTextThatIsWrong) {
                  "\"optimizer\"?"));
   EXPECT_THAT(OverrideErrorOf("optimizer.beta=1"),
       HasSubstr("unknown field \"beta\" in OptimizerSpec; did you mean \"beta1\"?"));
+  EXPECT_THAT(OverrideErrorOf("lr=1"), HasSubstr("did you mean \"optimizer.learning_rate\"?"));
+  EXPECT_THAT(OverrideErrorOf("epochs=1"), HasSubstr("did you mean \"schedule.epochs\"?"));
   EXPECT_EQ(OverrideErrorOf("optimizer.beta1=x"),
       "--set optimizer.beta1=x: expected a number, found \"x\"");
   for (const char* value : {"nan", "1e60", "-inf"}) {

@@ -33,8 +33,31 @@ TEST(Main, ExplainsUnknownFlags) {
       StartsWith("cloze vocab: unknown flag --sise; did you mean \"--size\"?\n"));
   EXPECT_THAT(UsageErrorOf("spec check f --st a=b"),
       StartsWith("cloze spec check: unknown flag --st; did you mean \"--set\"?\n"));
+  EXPECT_THAT(UsageErrorOf("predict -m x"),
+      StartsWith("cloze predict: unknown flag -m; did you mean \"--model\"?\n"));
+  EXPECT_THAT(UsageErrorOf("predict --model a --model b"),
+      StartsWith("cloze predict: --model: given 2 times: expected one\n"));
   EXPECT_THAT(UsageErrorOf("spec explain a b"),
       StartsWith("cloze spec explain: unexpected argument \"b\"\n"));
+}
+
+// Names of other programs.
+TEST(Main, AnswersFlagsOfSettingsWithSet) {
+  const auto answer = [](const std::string& flags) { return UsageErrorOf("finetune s " + flags); };
+  for (const auto& [flags, set] : {std::pair("--epochs 3", "schedule.epochs=3"),
+           std::pair("--num_train_epochs=3", "schedule.epochs=3"),
+           std::pair("--lr 1e-4", "optimizer.learning_rate=1e-4"),
+           std::pair("--learning-rate 1e-4", "optimizer.learning_rate=1e-4"),
+           std::pair("--output runs/a", "output.directory=runs/a"),
+           std::pair("--output_dir", "output.directory=..."),
+           std::pair("--per_device_train_batch_size 8", "batch.examples=8"),
+           std::pair("--model_name_or_path bert", "model.start_from=bert"),
+           std::pair("--max_length 64", "TASK.max_tokens=64"), std::pair("--seed 7", "seed=7"),
+           std::pair("--tokenizer vocab", "model.tokenizer=vocab")})
+    EXPECT_THAT(answer(flags), HasSubstr(std::string("; did you mean --set ") + set + "?\n"));
+  EXPECT_THAT(
+      UsageErrorOf("predict --epochs 3"), StartsWith("cloze predict: unknown flag --epochs\n"))
+      << "it reads no spec";
 }
 
 TEST(Main, ExplainsWhatIsMissingOrWrong) {

@@ -259,6 +259,7 @@ absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, i
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
   TokenizerData data;
   data.options.lowercase = data.options.strip_accents = lowercase;
+  if (!PathExists(path)) return NoSuchModel(path);
   const bool folder = IsDirectory(path);
   if (folder) RETURN_IF_ERROR(CheckFolder(path));
   TokenOrigin origin{folder ? JoinPath(path, "tokenizer.json") : path};
