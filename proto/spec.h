@@ -82,6 +82,10 @@ bool TrainsAll(const TrainableSpec& trainable);
 // A label and its weight, from "label=weight" in a field label_weights; nothing if malformed.
 std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string& text);
 
+// A label of the data and the one it stands for, from "billing=Billing" in label_map; nothing if
+// malformed.
+std::optional<std::pair<std::string, std::string>> ParseLabelMap(const std::string& text);
+
 // Returns a kSpec error at `field`, a dotted path: "file:3:5: optimizer.learning_rate: message".
 absl::Status SpecError(
     const LoadedSpec& loaded, const std::string& field, absl::string_view message);

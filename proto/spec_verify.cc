@@ -95,7 +95,8 @@ void CheckEncoder(const EncoderSpec& encoder, SpecErrors* errors) {
 void CheckModel(const ModelSpec& model, SpecErrors* errors) {
   const bool existing = !model.start_from().empty();
   errors->AddIf(existing && model.has_encoder(), "model.encoder",
-      "cannot be used with model.start_from, whose folder defines the shape: expected one");
+      "cannot be used with model.start_from, whose folder defines the shape: give only one of the "
+      "two");
   errors->AddIf(!existing && !model.has_encoder(), "model",
       "has neither start_from nor encoder: expected a folder to start from, or encoder {} for a "
       "new model");

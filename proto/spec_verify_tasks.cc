@@ -29,6 +29,18 @@ void CheckLabelWeights(
   }
 }
 
+void CheckLabelMap(const SequenceClassificationSpec& task, SpecErrors* errors) {
+  std::set<std::string> seen;
+  for (int i = 0; i < task.label_map_size(); ++i) {
+    const std::string path = absl::StrCat("sequence_classification.label_map[", i, "]");
+    const auto parsed = ParseLabelMap(task.label_map(i));
+    errors->AddIf(!parsed, path, "\"", Quote(task.label_map(i)),
+        "\": expected LABEL=LABEL, such as billing=Billing");
+    errors->AddIf(parsed && !seen.insert(parsed->first).second, path, "\"",
+        Quote(parsed ? parsed->first : ""), "\" is given twice");
+  }
+}
+
 // Checks labels, class weights and label smoothing of the task `name`, which has at least `minimum`
 // labels. `refusal`: why it cannot have weights and smoothing, or "".
 template <typename Task>
@@ -96,6 +108,11 @@ void CheckClassification(const TaskSpec& spec, SpecErrors* errors) {
   const std::string name = "sequence_classification";
   const bool single = task.kind() == Spec::SINGLE_LABEL;
   CheckLabels(task, name, single ? 2 : 1, single ? "" : "is only for SINGLE_LABEL", errors);
+  CheckLabelMap(task, errors);
+  const bool cleans = task.trim_labels() || !task.label_map().empty();
+  errors->AddIf(task.kind() == Spec::REGRESSION && cleans,
+      name + (task.trim_labels() ? ".trim_labels" : ".label_map"),
+      "is not for REGRESSION, which learns numbers");
   errors->AddIf(task.kind() == Spec::REGRESSION && task.labels_size() > 1, name + ".labels",
       "expected at most one name for REGRESSION, which learns one number");
   errors->AddIf(task.kind() == Spec::MULTI_LABEL && task.label_separator().empty(),
@@ -196,6 +213,14 @@ std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string&
       !ParseDecimal(text.substr(equals + 1), &weight) || !(weight >= 0 && weight <= 1e6))
     return std::nullopt;
   return std::pair(text.substr(0, equals), weight);
+}
+
+std::optional<std::pair<std::string, std::string>> ParseLabelMap(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size() ||
+      text.find('=', equals + 1) != std::string::npos)
+    return std::nullopt;
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
 void CheckTask(const TaskSpec& spec, SpecErrors* errors) {

@@ -2,6 +2,9 @@
 
 #include <map>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
 #include "core/base/hash_map.h"
@@ -43,7 +46,7 @@ absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
   return absl::OkStatus();
 }
 
-// The label in small letters, without blanks.
+// The label in small letters, without white space.
 std::string Folded(const std::string& label) {
   std::string folded;
   for (size_t at = 0; at < label.size();) {
@@ -80,6 +83,29 @@ std::vector<std::vector<std::string>> LabelVariants(const std::vector<std::strin
   return variants;
 }
 
+std::vector<std::string> LabelRepairs(const std::vector<std::string>& labels,
+    absl::FunctionRef<int64_t(const std::string&)> count_of) {
+  std::vector<std::string> lines;
+  bool trims = false;
+  for (const auto& group : LabelVariants(labels)) {
+    std::map<std::string, int64_t> counts;  // by the label without white space around it
+    for (const std::string& label : group) {
+      const std::string trimmed(absl::StripAsciiWhitespace(label));
+      counts[trimmed] += count_of(label);
+      trims = trims || trimmed != label;
+    }
+    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const std::string& best = absl::c_max_element(counts, less)->first;
+    for (const auto& [label, count] : counts) {
+      if (label == best) continue;
+      lines.push_back(absl::StrCat(
+          "label_map: \"", absl::Utf8SafeCEscape(label), "=", absl::Utf8SafeCEscape(best), "\""));
+    }
+  }
+  if (trims) lines.insert(lines.begin(), "trim_labels: true");
+  return lines;
+}
+
 std::vector<std::string> Describe(
     const Findings& findings, const std::vector<std::string>& labels) {
   std::vector<std::string> lines;
@@ -90,17 +116,18 @@ std::vector<std::string> Describe(
           Counted(part.examples, "example"), " have the same tokens as an earlier one"));
     }
     if (part.conflicting > 0) {
-      lines.push_back(absl::StrCat(
-          name, ": ", Counted(part.conflicting, "text"), " with more than one label or target"));
+      lines.push_back(absl::StrCat(name, ": ", Counted(part.conflicting, "text"),
+          part.conflicting == 1 ? " occurs" : " occur", " with different labels"));
     }
   }
   if (findings.leaked > 0) {
     lines.push_back(absl::StrCat("validation: ", findings.leaked, " of ",
         Counted(findings.validation.examples, "example"),
-        " are also in train, so the metrics are too good"));
+        " are also in train, so the metrics are optimistic"));
   }
   for (const auto& group : LabelVariants(labels)) {
-    lines.push_back(absl::StrCat("labels that differ only in case or blanks: ", ListNames(group)));
+    lines.push_back(
+        absl::StrCat("labels that differ only in case or white space: ", ListNames(group)));
   }
   return lines;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "tasks/data/example_store.h"
 
@@ -31,8 +32,13 @@ struct Findings {
 absl::StatusOr<Findings> Compare(
     const ExampleStore& train, const ExampleStore* validation, const std::atomic<bool>* stop);
 
-// Groups of labels that differ only in case or blanks, each with two or more.
+// Groups of labels that differ only in case or white space, each with two or more.
 std::vector<std::vector<std::string>> LabelVariants(const std::vector<std::string>& labels);
+
+// Returns the lines of a spec that merge such labels: trim_labels, and label_map to the most
+// frequent spelling.
+std::vector<std::string> LabelRepairs(const std::vector<std::string>& labels,
+    absl::FunctionRef<int64_t(const std::string&)> count_of);
 
 // One line for the user per finding.
 std::vector<std::string> Describe(const Findings& findings, const std::vector<std::string>& labels);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/decimal.h"
 #include "core/base/text.h"
+#include "proto/spec.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
 
@@ -91,13 +92,21 @@ absl::Status LabelVectors::Check(absl::string_view where) const {
       "\"urgent\"] (write the names of the labels whose value is 1)");
 }
 
+LabelRule LabelRuleOf(const SequenceClassificationSpec& task) {
+  LabelRule rule = {task.label_separator(), task.trim_labels()};
+  for (const std::string& entry : task.label_map()) {
+    if (const auto parsed = ParseLabelMap(entry)) rule.names.insert(*parsed);
+  }
+  return rule;
+}
+
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(
     const DataSpec& data, const SequenceClassificationSpec& task, const std::atomic<bool>* stop) {
   const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
   RETURN_IF_ERROR(RequireFiles(data, kTwoPasses, kListLabels));
   ASSIGN_OR_RETURN(
       TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired,
-                             /*keep_lines=*/false, task.label_separator()));
+                             /*keep_lines=*/false, LabelRuleOf(task)));
   std::set<std::string> labels;
   LabelVectors vectors;
   TextExample example;

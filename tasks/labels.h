@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "encoder/families/model_config.h"
 #include "proto/task.pb.h"
+#include "tasks/data/label_rule.h"
 
 namespace cloze {
 
@@ -23,6 +24,9 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
     const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(
     const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+
+// Returns how the labels of a task are read.
+LabelRule LabelRuleOf(const SequenceClassificationSpec& task);
 
 // Notices labels that are vectors: a 0 or 1 for each label, "[1, 0, 1]", in place of names.
 class LabelVectors {

@@ -131,6 +131,8 @@ class SequenceClassification : public LabelledTask {
       kind.key.AddText(Spec::Kind_Name(spec_.kind()));
       kind.key.AddText(spec_.label_separator());
     }
+    for (const std::string& entry : spec_.label_map()) kind.key.AddText(entry);
+    if (spec_.trim_labels()) kind.key.AddText("trim_labels");
     FoundLabels found(ids, evaluates);
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
       return Fill(data, &found, tokenizer, options, writer, stats);
@@ -195,7 +197,7 @@ class SequenceClassification : public LabelledTask {
                                               : Labels::kRequired;
   }
   absl::StatusOr<TextReader> OpenTexts(const DataSpec& data, bool keep_lines = false) const {
-    return TextReader::Open(data, LabelsToRead(), keep_lines, spec_.label_separator());
+    return TextReader::Open(data, LabelsToRead(), keep_lines, LabelRuleOf(spec_));
   }
   absl::Status Fill(const DataSpec& data, FoundLabels* found, const Tokenizer& tokenizer,
       const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
@@ -234,8 +236,10 @@ absl::Status SequenceClassification::SetTarget(
     case Spec::REGRESSION:
       if (!ParseDecimal(text, &number))
         return Error(Exit::kData, where(), ": label_field: \"", Quote(text),
-            "\" is not a finite number in decimal notation; REGRESSION learns numbers, "
-            "SINGLE_LABEL and MULTI_LABEL names");
+            "\" is not a finite number in decimal notation",
+            HasDecimalComma(text)
+                ? " (a decimal comma? set decimal_comma: true beside label_field)"
+                : "; REGRESSION learns numbers, SINGLE_LABEL and MULTI_LABEL names");
       item->target.values = {number};
   }
   return absl::OkStatus();

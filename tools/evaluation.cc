@@ -41,10 +41,19 @@ void AddDataSet(Command& command, std::vector<std::string>* overrides) {
 
 absl::Status SetData(const std::vector<std::string>& files,
     const std::vector<std::string>& overrides, LoadedSpec* loaded) {
+  if (files.empty()) {
+    if (loaded->spec.validation().files().empty())
+      return Error(Exit::kUsage, "--data: expected files: ", QuotePath(loaded->path),
+          " has no validation data");
+    for (const std::string& assignment : overrides)
+      RETURN_IF_ERROR(ApplyOverride(loaded, assignment, "--set", "validation."));
+    return VerifyValues(*loaded);
+  }
   DataSpec data = AllExamples(loaded->spec.validation().files_size() > 0 ? loaded->spec.validation()
                                                                          : loaded->spec.train());
   data.clear_files();
-  data.clear_format();  // by the extension of the new files
+  if (data.format() != DataSpec::FOLDERS || !absl::c_all_of(files, IsDirectory))
+    data.clear_format();  // by the extension of the new files
   for (const std::string& file : files) data.add_files(file);
   *loaded->spec.mutable_validation() = data;
   std::erase_if(

@@ -30,8 +30,10 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   if (SplitShare(data) > 0 && data.share_rule() > 1) key->AddNumber(data.share_rule());
   if (!data.delimiter().empty()) key->AddText(data.delimiter());
   if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
+  if (data.decimal_comma()) key->AddText("decimal comma");
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
+    if (file.format->format == DataSpec::FOLDERS) key->AddText(ClassOfFile(file.path));
     if (IsStream(file.path)) key->AddText("stream");  // its content is in the name of its store
     if (IsStream(file.path)) continue;
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));

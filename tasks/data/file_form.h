@@ -16,6 +16,8 @@ struct FileForm {
   Charset encoding = Charset::kUtf8;
   char delimiter = ',';
   bool header = true;
+  bool bom = false, crlf = false;  // a byte order mark of UTF-8; the line ends of Windows
+  bool decimal_comma = false;      // as the spec says
 };
 
 // Settings of a table before it is read.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "tasks/data/file_form.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/record.h"
 
@@ -59,6 +60,8 @@ class FileReader {
   const std::string& path() const { return lines_.path(); }
   int64_t stored_position() const { return lines_.stored_position(); }
   const std::vector<std::string>& columns() const { return names_; }
+  // Returns how a table is written, after its first row, except for its encoding.
+  virtual FileForm form() const { return {}; }
   // Returns what is odd about the file, "file: what", once; "" if nothing, or not known yet.
   std::string TakeNote() { return std::exchange(note_, ""); }
 
@@ -94,8 +97,8 @@ struct Format {
   enum Content : uint32_t { kTexts = 1, kLabelledTexts = 2, kSentences = 4 };
 
   DataSpec::Format format;
-  const char* extension;
-  uint32_t holds;  // bits
+  const char* extension;  // null: none
+  uint32_t holds;         // bits
   // Returns the length of the whole records in `text`, the beginning of a file that is read as
   // `spec` says; 0: none.
   size_t (*whole)(const std::string& text, const DataSpec& spec);
@@ -114,6 +117,12 @@ std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
 // and which columns the texts are in. kSpec for a format without texts.
 absl::StatusOr<std::unique_ptr<FileReader>> OpenRecords(
     const std::string& path, const DataSpec& spec, const RecordOptions& options);
+
+// FOLDERS: returns the files of the folders in `folder`, sorted; without any, those of `folder`
+// itself. Hidden ones are left out.
+absl::StatusOr<std::vector<std::string>> ListClassFiles(const std::string& folder);
+// Returns the class of such a file: the name of its folder.
+std::string ClassOfFile(const std::string& path);
 
 // Format::whole of formats with one record per line.
 size_t WholeLines(const std::string& text, const DataSpec& spec);

@@ -15,12 +15,12 @@ namespace cloze {
 
 // The formats, each from its own file.
 extern const Format kTextFormat, kTsvFormat, kCsvFormat, kJsonlFormat, kConlluFormat, kConllFormat,
-    kFastTextFormat;
+    kFastTextFormat, kFoldersFormat;
 
 namespace {
 
 constexpr const Format* kFormats[] = {&kTextFormat, &kTsvFormat, &kCsvFormat, &kJsonlFormat,
-    &kConlluFormat, &kConllFormat, &kFastTextFormat};
+    &kConlluFormat, &kConllFormat, &kFastTextFormat, &kFoldersFormat};
 
 // Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
 absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
@@ -29,13 +29,13 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
   std::vector<std::string> extensions;
   for (const Format* format : kFormats) {
     if (wanted == format->format) return format;
-    extensions.push_back(format->extension);
-    if (format->other_extension != nullptr) extensions.push_back(format->other_extension);
+    for (const char* extension : {format->extension, format->other_extension})
+      if (extension != nullptr) extensions.push_back(extension);
   }
-  std::string hint = "set format in the spec";
-  for (const char* packed : {".bz2", ".zip"}) {
-    if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
-  }
+  const size_t dot = path.rfind('.');
+  std::string hint =
+      dot == path.npos ? "" : RemedyOfFormat(absl::AsciiStrToLower(path.substr(dot)));
+  if (hint.empty()) hint = "set format in the spec";
   return Error(Exit::kSpec, QuoteInput(path), ": format: the name does not end in ",
       ListOr(extensions), "; ", hint);
 }
@@ -54,6 +54,11 @@ absl::Status Expand(
     return paths->size() > before ? absl::OkStatus()
                                   : Error(Exit::kNoInput, QuotePath(path), nothing);
   };
+  if (path != "-" && IsDirectory(path) && spec.format() == DataSpec::FOLDERS) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, ListClassFiles(path));
+    paths->insert(paths->end(), files.begin(), files.end());
+    return done(": no texts: expected a folder per class, with a file per text");
+  }
   if (path != "-" && IsDirectory(path)) {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
     for (const std::string& name : names) {
@@ -61,8 +66,8 @@ absl::Status Expand(
       if (name[0] != '.' && !IsDirectory(file) && FormatOf(spec, file).ok()) paths->push_back(file);
     }
     return done(
-        ": a folder without data files: expected names such as train.csv (or set format in the "
-        "spec)");
+        ": a folder without data files: expected names such as train.csv (or set format; FOLDERS "
+        "reads a folder per class with a file per text)");
   }
   if (path.find_first_of("*?[") == std::string::npos || PathExists(path)) {
     paths->push_back(path);
@@ -72,11 +77,17 @@ absl::Status Expand(
     return Error(Exit::kNoInput, QuotePath(path),
         ": ** does not stand for folders of any depth: expected one * for each, as in */*.csv");
   glob_t found = {};
+  std::vector<std::string> matches;
   const int failed = ::glob(path.c_str(), 0, nullptr, &found);
   for (size_t i = 0; failed == 0 && i < found.gl_pathc; ++i) {
-    if (!IsDirectory(found.gl_pathv[i])) paths->push_back(found.gl_pathv[i]);
+    if (spec.format() == DataSpec::FOLDERS || !IsDirectory(found.gl_pathv[i]))
+      matches.push_back(found.gl_pathv[i]);
   }
   ::globfree(&found);
+  for (const std::string& match : matches) {
+    if (!IsDirectory(match)) paths->push_back(match);
+    if (IsDirectory(match)) RETURN_IF_ERROR(Expand(spec, match, paths));
+  }
   return done(": no file matches this pattern");
 }
 
@@ -189,20 +200,10 @@ absl::StatusOr<DataSample> SampleData(
   return sample;
 }
 
-std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator) {
-  if (example.list.has_value()) return *example.list;
-  std::vector<std::string> labels;
-  for (const absl::string_view part : absl::StrSplit(example.label, separator)) {
-    const absl::string_view label = absl::StripAsciiWhitespace(part);
-    if (!label.empty()) labels.emplace_back(label);
-  }
-  return labels;
-}
-
-DataReader::DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
-    std::string separator)
-    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels),
-      separator_(std::move(separator)), split_(spec_), keep_lines_(keep_lines) {
+DataReader::DataReader(
+    DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines, LabelRule rule)
+    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels), rule_(std::move(rule)),
+      split_(spec_), keep_lines_(keep_lines) {
   spec_.clear_files();
 }
 DataReader::DataReader(DataReader&&) noexcept = default;
@@ -308,7 +309,7 @@ absl::Status DataReader::LearnSplit() {
   if (std::exchange(split_known_, true) || !split_.splits() || !HasLabels(labels_) ||
       (labels_ == Labels::kNumber && !by_rank))
     return absl::OkStatus();
-  DataReader reader(AllExamples(spec_), files_, labels_, false, separator_);
+  DataReader reader(AllExamples(spec_), files_, labels_, false, rule_);
   TextExample text;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader.ReadRow(&text));
@@ -317,7 +318,7 @@ absl::Status DataReader::LearnSplit() {
     if (by_rank && text.list.has_value()) {
       labels = {absl::StrJoin(*text.list, std::string(1, '\0'))};
     } else if (!by_rank && labels_ == Labels::kSeveral) {
-      labels = LabelsOf(text, separator_);
+      labels = LabelsOf(text, rule_.separator);
     }
     for (const std::string& label : labels) split_.Add({text.text, text.text_pair}, label);
   }
@@ -358,9 +359,27 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   }
   example->text = std::move(row.values[0]);
   if (row.values.size() > 1) example->text_pair = std::move(row.values[1]);
+  RETURN_IF_ERROR(CleanLabels(example));
   if (HasLabels(labels_) && labels_ != Labels::kSeveral && example->label.empty())
-    return Error(Exit::kData, Where(row.line), ": label_field: an empty label");
+    return Error(Exit::kData, Where(row.line), ": label_field: an empty label",
+        labels_ == Labels::kNumber ? " (remove the row)"
+                                   : " (remove the row, or name such texts: label_map: \"=none\")");
   return true;
+}
+
+absl::Status DataReader::CleanLabels(TextExample* example) const {
+  if (labels_ == Labels::kSeveral && rule_.changes()) {
+    example->list = rule_.Clean(LabelsOf(*example, rule_.separator));
+  } else if (labels_ == Labels::kRequired) {
+    example->label = rule_.Clean(example->label);
+  } else if (labels_ == Labels::kNumber && spec_.decimal_comma() &&
+             files_[index_].format != &kJsonlFormat) {
+    if (absl::StrContains(example->label, '.'))
+      return Error(Exit::kData, Where(example->line), ": label_field: \"", Quote(example->label),
+          "\" has a point: expected a comma, as decimal_comma says");
+    example->label = WithDecimalPoint(example->label);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> DataReader::Read(TaggedSentence* sentence) {

@@ -15,6 +15,7 @@
 #include "core/base/charset.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
+#include "tasks/data/label_rule.h"
 #include "tasks/data/split.h"
 
 namespace cloze {
@@ -135,8 +136,8 @@ class DataReader {
   absl::StatusOr<bool> Ready();
 
  protected:
-  DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
-      std::string separator);
+  DataReader(
+      DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines, LabelRule rule);
   // Reads the next item; false at the end of the last file. kSpec for a file whose format has no
   // such items; kData for a malformed file, as "file:line: field: ...".
   absl::StatusOr<bool> Read(DocumentPiece* piece);
@@ -152,12 +153,14 @@ class DataReader {
   // Reads all texts, if the choice of those that are held out depends on their labels.
   absl::Status LearnSplit();
   absl::StatusOr<bool> ReadRow(TextExample* example);
+  // Applies rule_ and decimal_comma.
+  absl::Status CleanLabels(TextExample* example) const;
   bool HasMost() const { return spec_.max_examples() > 0 && count_ >= spec_.max_examples(); }
 
   DataSpec spec_;
   std::vector<DataFile> files_;
   Labels labels_;
-  std::string separator_;
+  LabelRule rule_;
   Split split_;
   bool split_known_ = false, reads_ = true;  // reads_: the current document is read
   bool keep_lines_;
@@ -171,18 +174,18 @@ class DataReader {
 template <typename Item>
 class ReaderOf : public DataReader {
  public:
-  // `separator`: of Labels::kSeveral, as in LabelsOf.
+  // `rule`: how labels are read.
   static absl::StatusOr<ReaderOf> Open(const DataSpec& spec, Labels labels = Labels::kIgnored,
-      bool keep_lines = false, const std::string& separator = ",") {
+      bool keep_lines = false, const LabelRule& rule = {}) {
     ASSIGN_OR_RETURN(std::vector<DataFile> files, FilesOf(spec));
-    return ReaderOf(spec, std::move(files), labels, keep_lines, separator);
+    return ReaderOf(spec, std::move(files), labels, keep_lines, rule);
   }
   absl::StatusOr<bool> Next(Item* item) { return Read(item); }
 
  private:
   ReaderOf(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines,
-      const std::string& separator)
-      : DataReader(std::move(spec), std::move(files), labels, keep_lines, separator) {}
+      const LabelRule& rule)
+      : DataReader(std::move(spec), std::move(files), labels, keep_lines, rule) {}
 };
 
 // Documents of TEXT files, and the text_field of TSV, CSV, JSONL and FASTTEXT files.

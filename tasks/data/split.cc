@@ -40,8 +40,7 @@ std::string PartOfSplit(const DataSpec& spec) {
   if (SplitShare(spec) <= 0) return "";
   return absl::StrCat(spec.share() > 0 ? " in" : " beside", " the held-out share of ",
       SplitShare(spec),
-      " (equal texts stay together; more rows, another share or files for "
-      "validation help)");
+      " (equal texts stay together; use more rows, another share, or validation.files)");
 }
 
 void Split::Add(const Parts& parts, const std::string& label) {

@@ -60,6 +60,7 @@ class TableReader : public FileReader {
     for (const size_t index : indexes_) row->values.push_back(WithUnixLines(row_[index]));
     return true;
   }
+  FileForm form() const override { return form_; }
 
  private:
   // True if a blank line is a row: in a table of one column whose rows get answers.
@@ -95,6 +96,9 @@ class TableReader : public FileReader {
   // Recognizes the form of the table by its first line.
   void SetForm() {
     form_ = FormOf(text_, HintsOf(wanted_));
+    form_.bom = lines_.has_bom();
+    form_.crlf = lines_.line_end() == "\r\n";
+    form_.decimal_comma = wanted_.spec.decimal_comma();
     if (form_.header && !wanted_.spec.header())
       Note("the first row looks like a header, and is read as one, not as `header: false` says");
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/text.h"
@@ -29,17 +30,36 @@ std::string Bar(int64_t count, int64_t most) {
   return bar;
 }
 
-// Names the labels of one example, unless all labels have few.
-std::vector<std::string> LoneLabels(
+// Names the labels of one or two examples, unless all labels have few.
+std::vector<std::string> RareLabels(
     const StoreContent& train, const std::vector<std::string>& labels) {
-  std::vector<std::string> lone;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (train.classes[i] == 1) lone.push_back(labels[i]);
-  }
   const bool few = std::none_of(
       train.classes.begin(), train.classes.end(), [](int64_t count) { return count >= 4; });
-  if (lone.empty() || few) return {};
-  return {absl::StrCat("train: only one example: label ", ListNames(lone))};
+  std::vector<std::string> lines;
+  for (const int64_t count : {1, 2}) {
+    std::vector<std::string> rare;
+    for (size_t i = 0; i < labels.size() && !few; ++i) {
+      if (train.classes[i] == count) rare.push_back(labels[i]);
+    }
+    if (!rare.empty())
+      lines.push_back(
+          absl::StrCat("train: only ", count == 1 ? "one example" : "two examples", ": label ",
+              ListNames(rare), " (add examples, remove them, or join labels with label_map)"));
+  }
+  return lines;
+}
+
+// Returns a line that says how a spec merges labels which differ only in case or white space.
+std::vector<std::string> MergingLabels(const StoreContent& train, const RunInputs& inputs) {
+  const std::vector<std::string>& labels = inputs.config.labels;
+  if (!inputs.loaded.spec.has_sequence_classification() || train.classes.size() != labels.size())
+    return {};
+  const std::vector<std::string> lines = LabelRepairs(labels, [&](const std::string& label) {
+    return train.classes[std::find(labels.begin(), labels.end(), label) - labels.begin()];
+  });
+  if (lines.empty()) return {};
+  return {absl::StrCat("to merge them, write in the spec: sequence_classification { ",
+      absl::StrJoin(lines, " "), " }")};
 }
 
 }  // namespace
@@ -80,9 +100,10 @@ absl::StatusOr<OrderedJson> CheckData(
   };
   describe("train", *inputs.train);
   if (validation != nullptr) describe("validation", *inputs.validation);
-  warn(LoneLabels(train, labels));
+  warn(RareLabels(train, labels));
   warn(Describe(
       found, inputs.task->pretrains() ? std::vector<std::string>() : inputs.config.labels));
+  warn(MergingLabels(train, inputs));
   for (const auto& label : only)
     warnings.push_back(
         absl::StrCat("label \"", Quote(label.get<std::string>()), "\" occurs only in validation"));
@@ -115,9 +136,9 @@ std::string DataTable(const OrderedJson& check) {
     row(absl::StrCat("length, ", name),
         [&](const OrderedJson& part) { return part["lengths"][name].get<int64_t>(); });
   for (const auto& [label, count] : check["train"]["classes"].items())
-    row(absl::StrCat("label ", Quote(label, 17)), [&label = label](const OrderedJson& part) {
-      return part["classes"][label].get<int64_t>();
-    });
+    row(absl::StrCat("label \"", Quote(label, 15), "\""),
+        [&label = label](
+            const OrderedJson& part) { return part["classes"][label].get<int64_t>(); });
   absl::StrAppend(&text, "\nlengths of train in tokens\n");
   int64_t most = 1;
   const OrderedJson& histogram = check["train"]["lengths"]["histogram"];

@@ -57,8 +57,8 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
            std::tuple("validation", &result.validation, part.spec.mutable_validation())}) {
     const std::string folder = JoinPath(options.scratch, name);
     RETURN_IF_ERROR(MakeDirectories(folder));
-    // A file of questions may be one line.
-    const bool whole = loaded.spec.has_question_answering();
+    // A file of questions may be one line; copies of FOLDERS would lose their class.
+    const bool whole = loaded.spec.has_question_answering() || data->format() == DataSpec::FOLDERS;
     auto taken = SampleData(*data, folder, whole ? kWholeFile : kSampleBytes);
     if (!taken.ok()) return AtField(loaded, name, taken.status());
     *sample = *std::move(taken);

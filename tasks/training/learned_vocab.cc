@@ -13,6 +13,7 @@
 #include "core/text/unicode/unicode.h"
 #include "tasks/data/cache.h"
 #include "tasks/data/readers.h"
+#include "tasks/labels.h"
 #include "tasks/run/run_folder.h"
 
 namespace cloze {
@@ -66,9 +67,9 @@ class TrainingTexts : public TextSource {
 
 template <typename Item>
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTrainingTexts(
-    const DataSpec& data, Labels labels, ReadingEnd end, const std::string& separator = ",") {
+    const DataSpec& data, Labels labels, ReadingEnd end, const LabelRule& rule = {}) {
   ASSIGN_OR_RETURN(
-      ReaderOf<Item> reader, ReaderOf<Item>::Open(data, labels, /*keep_lines=*/false, separator));
+      ReaderOf<Item> reader, ReaderOf<Item>::Open(data, labels, /*keep_lines=*/false, rule));
   return std::make_unique<TrainingTexts<Item>>(std::move(reader), end);
 }
 
@@ -88,7 +89,7 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTrainingTexts(
           classes.kind() == Classification::MULTI_LABEL  ? Labels::kSeveral
           : classes.kind() == Classification::REGRESSION ? Labels::kNumber
                                                          : Labels::kRequired,
-          end, classes.label_separator());
+          end, LabelRuleOf(classes));
     default: return OpenTrainingTexts<TextExample>(data, Labels::kIgnored, end);
   }
 }

@@ -87,9 +87,24 @@ TEST(DataCheck, NamesAHeaderThatIsReadAsData) {
     return json::parse(RunCloze("data check " + spec).out)["warnings"].dump();
   };
   EXPECT_THAT(warnings("odd.csv"), HasSubstr("odd.csv: the first row looks like a header"));
-  EXPECT_THAT(warnings("odd.csv"), HasSubstr(R"(only one example: label \"Bereich\")"));
+  EXPECT_THAT(warnings("odd.csv"), HasSubstr(R"(only one example: label \"Bereich\" (add)"));
   EXPECT_THAT(warnings("usual.csv"), HasSubstr("and is read as one"));
   EXPECT_THAT(warnings("usual.csv"), ::testing::Not(HasSubstr("only one example")));
+}
+
+TEST(DataCheck, SaysHowToMergeLabels) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  std::ofstream(folder + "/train.csv") << "text,label\na,X\nb,x\na b,X \nb a,X\na a,Y\nb b,Y\n";
+  const std::string data = "train { files: '" + folder + "/train.csv' }",
+                    lines = "trim_labels: true label_map: \"x=X\"";
+  const json warnings =
+      json::parse(RunCloze("data check " + WriteSpec(folder, "", data)).out)["warnings"];
+  EXPECT_THAT(warnings.dump(), HasSubstr("to merge them, write in the spec: "
+                                         "sequence_classification { trim_labels: true label_map"));
+  const RunResult merged = RunCloze("data check " + WriteSpec(folder, lines, data));
+  EXPECT_EQ(json::parse(merged.out)["train"]["classes"], json({{"X", 4}, {"Y", 2}})) << merged.err;
+  EXPECT_EQ(json::parse(merged.out)["label_variants"], json::array());
 }
 
 // They count as wrong at evaluation; the check names no class for them.

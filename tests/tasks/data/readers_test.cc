@@ -99,7 +99,7 @@ TEST_F(ReadersTest, RowsAreDocuments) {
                   "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
       ElementsAre("été", "b"));
   ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec,
-      "a.conllu: format: is CONLLU: expected TEXT, TSV, CSV, JSONL or FASTTEXT");
+      "a.conllu: format: is CONLLU: expected TEXT, TSV, CSV, JSONL, FASTTEXT or FOLDERS");
 }
 
 TEST_F(ReadersTest, LongRowComesInPieces) {

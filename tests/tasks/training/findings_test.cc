@@ -15,6 +15,19 @@ TEST(Findings, LabelsThatDifferOnlyInCaseOrBlanks) {
   EXPECT_TRUE(LabelVariants({"B-PER", "I-PER"}).empty());
 }
 
+TEST(Findings, RepairsMakeThemTheMostFrequentOne) {
+  const std::map<std::string, int64_t> counts = {
+      {"Billing", 5}, {"billing", 9}, {"Billing ", 6}, {"a\"b", 1}, {"A\"b", 2}, {"other", 3}};
+  std::vector<std::string> labels;
+  for (const auto& [label, count] : counts) labels.push_back(label);
+  EXPECT_THAT(LabelRepairs(labels, [&](const std::string& label) { return counts.at(label); }),
+      ElementsAre(
+          "trim_labels: true", "label_map: \"a\\\"b=A\\\"b\"", "label_map: \"billing=Billing\""));
+  EXPECT_THAT(LabelRepairs({"a", "a "}, [](const std::string&) { return 1; }),
+      ElementsAre("trim_labels: true"));
+  EXPECT_THAT(LabelRepairs({"a", "b"}, [](const std::string&) { return 1; }), ElementsAre());
+}
+
 TEST_F(TrainerTest, ReportsRepeatedTextsLeaksAndConflicts) {
   Write("odd.csv",
       "text,label\nthe cat,a\nthe cat,a\na dog,A\na dog,b\n,b\nred box,b\nbig box,a\nsat,b\n");
@@ -25,9 +38,9 @@ TEST_F(TrainerTest, ReportsRepeatedTextsLeaksAndConflicts) {
   ASSERT_TRUE(Train(spec).ok());
   for (const char* line :
       {"train: empty: 1 text\n", "train: 2 of 8 examples have the same tokens as an earlier one\n",
-          "train: 1 text with more than one label or target\n",
+          "train: 1 text occurs with different labels\n",
           "validation: 1 of 2 examples are also in train",
-          "labels that differ only in case or blanks: \"A\", \"a\"\n"})
+          "labels that differ only in case or white space: \"A\", \"a\"\n"})
     EXPECT_THAT(progress_, HasSubstr(line));
   Write("clean.csv", "text,label\nthe cat,a\na dog,b\n");
   spec =
