@@ -1,10 +1,12 @@
-// `cloze spec`: checks, prints and explains task specs.
+// `cloze spec`: writes, checks, prints and explains task specs.
 #include "proto/spec.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "core/base/file.h"
+#include "tasks/jobs/new_spec.h"
 #include "tasks/training/run_inputs.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -30,6 +32,35 @@ absl::Status Check(const SpecOptions& options) {
   return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
+// Saves standard input, so that it can be read twice. Returns the name that it should have.
+absl::StatusOr<std::string> SaveInput(const std::string& path) {
+  constexpr int64_t kMost = 1 << 30;
+  ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMost));
+  RETURN_IF_ERROR(WriteNewFile(path, text));
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
+  return json ? "data.jsonl" : "data.csv";
+}
+
+absl::Status PrintNewSpec(NewSpecOptions options) {
+  ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Create());
+  const std::string named = absl::StrJoin(options.files, " ");
+  for (std::string& file : options.files) {
+    if (!IsStream(file)) continue;
+    if (options.files.size() > 1)
+      return UsageError("a stream must be the only input: expected files");
+    file = JoinPath(scratch.path(), "input");
+    ASSIGN_OR_RETURN(options.save_as, SaveInput(file));
+  }
+  ASSIGN_OR_RETURN(const NewSpec spec, GuessSpec(options));
+  const std::string use =
+      spec.pretrains ? absl::StrCat("cloze fill-mask --model ", spec.directory)
+                     : absl::StrCat("cloze ", spec.command, " --model ", spec.directory, " NEW");
+  return WriteStdout(absl::StrCat("# Written by `cloze spec new ", Quote(named),
+      "`: change what it guessed wrong.\n# Save it as run.textproto; then:\n", "#   cloze ",
+      spec.pretrains ? "pretrain" : "finetune", " run.textproto\n#   ", use, "\n", spec.text));
+}
+
 absl::Status PrintSpec(const SpecOptions& options) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.file, options.overrides));
   return WriteStdout(PrintEffective(loaded.spec));
@@ -43,6 +74,21 @@ absl::Status Explain(const std::string& filter) {
 void DeclareFile(Command& command, SpecOptions& options) {
   command.Add("file", &options.file, "Spec file (protobuf text format).", {.required = true});
   AddSetOption(command, &options.overrides);
+}
+
+void DeclareNew(Command& command, NewSpecOptions& options) {
+  command.Add("data", &options.files,
+      "Files, patterns or folders; - is standard input. Files with dev or valid in their names are "
+      "validation data; those with test are left out.",
+      {.required = true});
+  command.Add("--from", &options.start_from, "Model folder to start from. Default: a new encoder.",
+      {.type = "FOLDER"});
+  command.Add("--text-field", &options.text_field, "Column of the text. Default: guessed.",
+      {.type = "NAME"});
+  command.Add("--text-pair-field", &options.pair_field,
+      "Column of the second text of a pair. Default: guessed.", {.type = "NAME"});
+  command.Add("--label-field", &options.label_field, "Column of the label. Default: guessed.",
+      {.type = "NAME"});
 }
 
 void DeclareCheck(Command& command, SpecOptions& options) {
@@ -65,6 +111,14 @@ void AddSpec(Command& app) {
         "  cloze spec print run.textproto\n"
         "  cloze spec print run.textproto --set repeat=5 > five.textproto",
         DeclareFile, PrintSpec);
+    spec.AddCommand<NewSpecOptions>("new",
+        "Write a spec for data: tables, JSON lines, CoNLL files, texts, a folder per class with a "
+        "file per text, or SQuAD's JSON. Finds out how the files are written, which columns hold "
+        "the texts and the label, and the task; comments say what it found and what it guessed.",
+        "  cloze spec new tickets.csv > tickets.textproto\n"
+        "  cloze spec new train.csv dev.csv --from models/minilm > run.textproto\n"
+        "  cloze spec new aclImdb/train > imdb.textproto",
+        DeclareNew, PrintNewSpec);
     spec.AddCommand<std::string>(
         "explain", "Describe the fields of a spec: type, default, range and meaning.",
         "  cloze spec explain optimizer\n"
@@ -78,8 +132,9 @@ void AddSpec(Command& app) {
     return nullptr;
   };
   app.AddLazily("spec",
-      "Validate, print or explain specs, the configuration files of training runs.",
-      "  cloze spec check tools/specs/sst2.textproto\n"
+      "Write, validate, print or explain specs, the configuration files of training runs.",
+      "  cloze spec new tickets.csv > tickets.textproto\n"
+      "  cloze spec check tickets.textproto\n"
       "  cloze spec explain optimizer",
       declare);
 }

@@ -1,0 +1,111 @@
+#include "tasks/jobs/column.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "core/base/decimal.h"
+#include "core/base/text.h"
+#include "tasks/data/label_rule.h"
+
+namespace cloze {
+namespace {
+
+constexpr size_t kMostValues = 5000, kLongestValue = 200;
+constexpr char kListSeparator[] = "\x1f";  // between the items of a list in values_
+
+}  // namespace
+
+void Column::Add(const std::string& cell) {
+  const absl::string_view text = absl::StripAsciiWhitespace(cell);
+  ++rows_;
+  words_.push_back(std::ssize(std::vector<absl::string_view>(
+      absl::StrSplit(text, absl::ByAnyChar(" \t\r\n\x1f"), absl::SkipEmpty()))));
+  if (text.empty()) {
+    ++empty_;
+    return;
+  }
+  ++filled_;
+  bytes_ += std::ssize(cell);
+  double number = 0;
+  const bool comma = HasDecimalComma(text);
+  if (comma || ParseDecimal(text, &number)) {
+    ++numbers_;
+    commas_ += comma;
+    fractions_ |= comma || number != std::floor(number);
+  }
+  dates_ +=
+      absl::ascii_isdigit(text[0]) && text.find_first_not_of("0123456789-./: TZ") == text.npos;
+  if (cell.size() > kLongestValue || (values_.size() == kMostValues && !values_.contains(cell))) {
+    many_ = true;
+  } else {
+    ++values_[cell];
+  }
+}
+
+void Column::Add(const OrderedJson& value) {
+  if (value.is_string()) return Add(value.get<std::string>());
+  const bool list = value.is_array() &&
+                    absl::c_all_of(value, [](const OrderedJson& item) { return item.is_string(); });
+  if (list) ++lists_;
+  if (!list) return Add(value.is_structured() || value.is_null() ? "" : ToJsonLine(value));
+  std::string joined = kListSeparator;  // also of an empty list
+  for (const auto& item : value) absl::StrAppend(&joined, item.get<std::string>(), kListSeparator);
+  Add(joined);
+}
+
+bool Column::IsQuantity() const {
+  return IsNumber() && (fractions_ || (Distinct() > 20 && Distinct() > rows_ / 100));
+}
+
+bool Column::IsText() const {
+  if (filled_ == 0 || IsNumber() || IsDate() || lists_ > 0) return false;
+  const int64_t words = absl::c_accumulate(words_, int64_t{0});
+  return (words >= 3 * filled_ || MeanBytes() > 40) && 4 * Distinct() >= filled_;
+}
+
+bool Column::IsCategory() const {
+  return filled_ > 0 && !IsDate() && !many_ && Distinct() > 1 && 2 * Distinct() <= filled_;
+}
+
+std::string Column::Separator() const {
+  if (lists_ > 0) return ",";
+  if (IsNumber() || IsText()) return "";
+  for (const absl::string_view separator : {"|", ";", ","}) {
+    const int64_t several = absl::c_count_if(
+        values_, [&](const auto& value) { return absl::StrContains(value.first, separator); });
+    const std::map<std::string, int64_t> parts = Parts(separator);
+    const bool repeat = 3 * std::ssize(parts) <= filled_ && parts.size() < values_.size();
+    if (several > 1 && 4 * several >= std::ssize(values_) && repeat && parts.size() > 1)
+      return std::string(separator);
+  }
+  return "";
+}
+
+std::map<std::string, int64_t> Column::Parts(absl::string_view separator) const {
+  std::map<std::string, int64_t> parts;
+  if (lists_ > 0) separator = kListSeparator;
+  for (const auto& [value, count] : values_) {
+    for (const absl::string_view part : absl::StrSplit(value, separator)) {
+      const absl::string_view label = absl::StripAsciiWhitespace(part);
+      if (!label.empty()) parts[std::string(label)] += count;
+    }
+  }
+  return parts;
+}
+
+std::string Column::Describe() const {
+  const std::string kind = filled_ == 0   ? "empty"
+                           : IsList()     ? "lists"
+                           : IsQuantity() ? "numbers"
+                           : IsDate()     ? "dates"
+                           : IsText()     ? "texts"
+                           : IsCategory() ? Counted(Distinct(), "value")
+                                          : "different values";
+  return absl::StrCat(Quote(name_), " (", kind, ")");
+}
+
+}  // namespace cloze
