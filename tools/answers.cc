@@ -120,8 +120,13 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
 
 // Returns the columns of an answer: lists become words between blanks, labels between separators.
 // Control characters of the model are escaped.
-Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
+Cells AnswerCells(const OrderedJson& answer, const std::string& separator, bool decimal_comma) {
   Cells cells;
+  const auto number = [&](const OrderedJson& value) {
+    std::string text = CellText(value);
+    if (value.is_number_float() && decimal_comma) absl::StrReplaceAll({{".", ","}}, &text);
+    return text;
+  };
   for (const auto& [name, value] : answer.items()) {
     if (Repeats(name) || (name == "scores" && (value.is_array() || answer.contains("label")))) {
       continue;
@@ -132,11 +137,11 @@ Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
         cells.emplace_back("tags", QuotePath(Joined(value, " ", "label")));
     } else if (name == "scores") {
       for (const auto& [label, score] : value.items())
-        cells.emplace_back("score_" + QuotePath(label), CellText(score));
+        cells.emplace_back("score_" + QuotePath(label), number(score));
     } else {
       std::string cell = IsList(name)
                              ? Joined(value, absl::EndsWith(name, "tags") ? " " : separator)
-                             : CellText(value);
+                             : number(value);
       cells.emplace_back(name, IsPartOfInput(name) ? std::move(cell) : QuotePath(cell));
     }
   }
@@ -155,8 +160,9 @@ absl::Status CheckTsv(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-std::string CsvCell(const std::string& cell) {
-  const bool plain = cell.find_first_of(",\"\r\n") == std::string::npos &&
+std::string CsvCell(const std::string& cell, char delimiter) {
+  const bool plain = cell.find_first_of("\"\r\n") == std::string::npos &&
+                     cell.find(delimiter) == std::string::npos &&
                      absl::StripAsciiWhitespace(cell).size() == cell.size();
   return plain ? cell : absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
 }
@@ -179,7 +185,7 @@ absl::Status AnswerWriter::Write(
   }
   if (format_ == "jsonl") return WriteJson(record, columns, answer);
   Cells input = InputCells(record, columns);
-  if (!wrong) return WriteCells(input, AnswerCells(answer, separator_), "");
+  if (!wrong) return WriteCells(input, AnswerCells(answer, separator_, form_.decimal_comma), "");
   std::string error = answer["error"].get<std::string>();
   if (!header_ && columns.empty()) return Wait(std::move(input), std::move(error));
   if (!header_) RETURN_IF_ERROR(Finish(columns));
@@ -279,12 +285,17 @@ absl::Status AnswerWriter::WriteCells(
 }
 
 absl::Status AnswerWriter::WriteRow(const std::vector<std::string>& cells) {
-  if (format_ == "csv") {
-    const std::string row = absl::StrJoin(cells, ",",
-        [](std::string* out, const std::string& cell) { absl::StrAppend(out, CsvCell(cell)); });
-    return writer_->Write(row.empty() ? "\"\"" : row);
-  }
-  return writer_->Write(absl::StrJoin(cells, "\t"));
+  const auto add = [&](std::string* out, const std::string& cell) {
+    absl::StrAppend(out, format_ == "csv" ? CsvCell(cell, form_.delimiter) : cell);
+  };
+  std::string row = absl::StrJoin(cells, std::string(1, form_.delimiter), add);
+  if (format_ == "csv" && row.empty()) row = "\"\"";
+  absl::StrAppend(&row, form_.crlf ? "\r\n" : "\n");
+  row = Encode(row, form_.encoding, &lost_);
+  const bool utf16 = form_.encoding == Charset::kUtf16;
+  const absl::string_view mark = utf16 ? "\xFF\xFE" : form_.bom ? kUtf8Mark : "";
+  if (!std::exchange(begun_, true)) row.insert(0, mark.data(), mark.size());
+  return writer_->WriteText(row);
 }
 
 absl::Status AnswerWriter::Finish(const std::vector<std::string>& columns) {
@@ -293,7 +304,7 @@ absl::Status AnswerWriter::Finish(const std::vector<std::string>& columns) {
   Cells input;
   for (const std::string& name : columns) input.emplace_back(name, "");
   if (columns.empty()) input = waiting_.front().first;
-  return WriteHeader(input, AnswerCells(empty_, separator_));
+  return WriteHeader(input, AnswerCells(empty_, separator_, false));
 }
 
 }  // namespace cloze

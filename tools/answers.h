@@ -10,6 +10,7 @@
 
 #include "core/base/json.h"
 #include "core/base/status.h"
+#include "tasks/data/file_form.h"
 #include "tasks/record.h"
 #include "tools/process.h"
 
@@ -20,13 +21,14 @@ namespace cloze {
 std::string JsonWithId(const Record& record, const OrderedJson& answer);
 
 // Returns a cell of CSV (RFC 4180), in quotes if it needs them.
-std::string CsvCell(const std::string& cell);
+std::string CsvCell(const std::string& cell, char delimiter = ',');
 
 // Writes answers in one of these formats:
 //   "": the answer as a JSON object, after the id of the record if it has one
 //   jsonl: the input's columns or members, then the answer's
 //   table: the tokens of fill-mask as tables for a terminal
-//   csv (RFC 4180), tsv: a header; the input's columns, then the answer's
+//   csv (RFC 4180), tsv: a header; the input's columns, then the answer's; UTF-8 unless SetForm
+//     says how the input is written
 // A member of the answer whose name the input has already becomes "predicted_<name>"; in jsonl,
 // from the first line on that has it. Cells of the input keep their bytes. What comes from the
 // model, such as labels, is printable (MustEscape); WriteStdout cares for terminals.
@@ -39,8 +41,14 @@ class AnswerWriter {
   AnswerWriter(std::string format, bool errors, LineWriter* writer, OrderedJson empty,
       std::string separator = ",")
       : format_(std::move(format)), errors_(errors), empty_(std::move(empty)),
-        separator_(std::move(separator)), writer_(writer) {}
+        separator_(std::move(separator)), writer_(writer) {
+    if (format_ == "tsv") form_.delimiter = '\t';
+  }
 
+  // Writes tables as `form` says, from the next row on.
+  void SetForm(const FileForm& form) { form_ = form; }
+  // Number of characters that the encoding lacks, which are written as "?".
+  int64_t lost() const { return lost_; }
   // `columns`: names of record.cells if the input is a table. kData for a value that has no place:
   // a member that the first JSON line does not have (with `errors`, the row's error), a tab or line
   // end in TSV.
@@ -73,10 +81,13 @@ class AnswerWriter {
   bool errors_;
   OrderedJson empty_;
   std::string separator_;
+  FileForm form_;
+  int64_t lost_ = 0;
   LineWriter* writer_;
   Columns input_, answer_;        // after the header is written
   std::set<std::string> shared_;  // jsonl: names of the input that answers have, too
   bool header_ = false;           // true after the header is written
+  bool begun_ = false;            // true after the first row
   int64_t unplaced_ = 0;
   std::vector<std::pair<Cells, std::string>> waiting_;  // rows with an error before the header
   size_t waiting_bytes_ = 0;

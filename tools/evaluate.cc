@@ -186,8 +186,8 @@ void AddEvaluate(Command& app) {
         "Data files, with the columns or fields of the run's spec. Or a folder in the layout of "
         "BEIR (corpus.jsonl, queries.jsonl, qrels.tsv or qrels/test.tsv): ranks its documents by "
         "the model's vectors of texts and prints ndcg_at_10, mrr_at_10, recall_at_100 and "
-        "map_at_100, with BM25 as the baseline.",
-        {.required = true});
+        "map_at_100, with BM25 as the baseline. Default: the validation data of the run, such as "
+        "its held-out rows.");
     AddDataSet(command, &options.overrides);
     AddViterbi(command, &options.viterbi);
     command.Add("--predictions", &options.predictions,
@@ -201,6 +201,7 @@ void AddEvaluate(Command& app) {
   app.AddCommand<EvaluateCommandOptions>("evaluate",
       "Compute the metrics of a model on labelled data. Prints tables on a terminal (metrics, "
       "classes, confusion), and JSON into a pipe.",
+      "  cloze evaluate --model runs/sst2\n"
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"
       "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json\n"
       "  cloze evaluate --model models/minilm --data data/cranfield",

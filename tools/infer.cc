@@ -1,7 +1,10 @@
 #include "tools/infer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
@@ -259,7 +262,14 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
     const bool table = options.format == "csv" || options.format == "tsv";
     AnswerWriter answers(options.format, options.on_error == "line", &writer,
         table ? predictor.EmptyAnswer() : OrderedJson(), options.label_separator);
+    // A table that is answered by a table keeps its form, but not on a terminal.
+    const bool terminal = (options.out.empty() || options.out == "-") && ::isatty(1) == 1;
+    const auto keep_form = [&] {
+      const std::optional<FileForm> form = reader.form();
+      if (form && !terminal && options.format == reader.format()) answers.SetForm(*form);
+    };
     RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
+      keep_form();
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
         if (ExitOf(status) != Exit::kData) return status;
@@ -267,6 +277,11 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
       });
     }));
     unplaced = answers.unplaced();
+    keep_form();
+    if (answers.lost() > 0)
+      std::fprintf(stderr,
+          "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
+          Counted(answers.lost(), "character").c_str());
     return answers.Finish(reader.columns());
   }));
   ReportCut(predictor.cut());

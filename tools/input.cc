@@ -102,7 +102,17 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   RecordOptions records = options;
   records.ids = format == "ids";
   ASSIGN_OR_RETURN(reader.file_, OpenRecords(options.path, data, records));
+  if (!by_line && !IsStream(options.path)) {
+    ASSIGN_OR_RETURN(reader.encoding_, CharsetOfFile(options.path, CharsetOf(data)));
+  }
   return reader;
+}
+
+std::optional<FileForm> InputReader::form() const {
+  if (options_.format != "csv" && options_.format != "tsv") return std::nullopt;
+  FileForm form = file_->form();
+  form.encoding = encoding_;
+  return form;
 }
 
 absl::Status InputReader::CheckPlainText(const Record& record) const {

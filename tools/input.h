@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/status.h"
+#include "tasks/data/file_form.h"
 #include "tasks/data/format.h"
 #include "tasks/data/record.h"
 
@@ -52,6 +54,9 @@ class InputReader {
   // standard error are terminals.
   absl::Status Next(std::vector<Record>* records);
 
+  const std::string& format() const { return options_.format; }
+  // How the table of the input is written, after its first row; nullopt for other formats.
+  std::optional<FileForm> form() const;
   // Names of the columns of a table, after its first row; empty for other formats.
   const std::vector<std::string>& columns() const {
     return file_ != nullptr ? file_->columns() : no_columns_;
@@ -69,7 +74,8 @@ class InputReader {
   std::unique_ptr<FileReader> file_;  // null: options_.texts are read
   size_t next_text_ = 0;
   std::vector<std::string> no_columns_;
-  InputOptions options_;  // with the format
+  InputOptions options_;               // with the format
+  Charset encoding_ = Charset::kUtf8;  // of a table
   bool warned_ = false;
   bool guessed_ = false;  // the format is text, no option named it, and no line was read
   absl::Status late_;     // an error after good records

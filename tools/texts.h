@@ -11,16 +11,20 @@
 namespace cloze {
 
 struct TextOptions {
-  std::string text_field = "text";
-  std::vector<std::string> reading;  // of --set, see OverrideFileOptions
+  std::vector<std::string> text_fields;  // empty: "text"
+  std::vector<std::string> reading;      // of --set, see OverrideFileOptions
 };
 
 // Adds --text-field and --set.
 void AddTextOptions(Command& command, TextOptions* options);
 
-// Returns a function that opens a file by its extension: of a TSV, CSV or JSONL file the column or
-// member `text_field`, of a CoNLL file the words of each sentence, of a fastText file the texts
-// without their labels, of others the lines. Errors of OverrideFileOptions.
+// Returns the files that `paths` stand for: files, "-", patterns, folders of data files, and
+// folders of folders with a text per file. kNoInput if one does not exist or has no files.
+absl::StatusOr<std::vector<std::string>> FilesOfTexts(const std::vector<std::string>& paths);
+
+// Returns a function that opens a file by its extension: of a TSV, CSV or JSONL file the columns or
+// members `text_fields`, one after the other, of a CoNLL file the words of each sentence, of a
+// fastText file the texts without their labels, of others the lines. Errors of OverrideFileOptions.
 absl::StatusOr<OpenTexts> TextsOfFiles(const TextOptions& options);
 
 }  // namespace cloze

@@ -97,11 +97,11 @@ absl::Status Vectors(VectorsOptions options) {
   const std::atomic<bool>* stop = StopOnSignals();
   Report report;
   ASSIGN_OR_RETURN(const OpenTexts open, TextsOfFiles(options.reading));
-  ASSIGN_OR_RETURN(
-      const Corpus corpus, ReadCorpus(
-                               options.text, options.corpus,
-                               [&](int64_t done, int64_t total) { report.Reading(done, total); },
-                               [&] { return stop->load(); }, open));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfTexts(options.text));
+  ASSIGN_OR_RETURN(const Corpus corpus,
+      ReadCorpus(
+          files, options.corpus, [&](int64_t done, int64_t total) { report.Reading(done, total); },
+          [&] { return stop->load(); }, open));
   if (!corpus.not_utf8.empty())
     std::fprintf(stderr, "cloze: warning: %s\n", corpus.not_utf8.c_str());
   VectorTrainer trainer(corpus, options.vectors);
@@ -153,7 +153,7 @@ void AddVectors(Command& app) {
   const auto declare = [](Command& command, VectorsOptions& options) {
     command.Add("--text", &options.text,
         "Text files in UTF-8, of which a line is a sentence, or .csv, .tsv and .jsonl files; also "
-        "compressed (.gz, .xz, .zst).",
+        "compressed (.gz, .xz, .zst), patterns and folders.",
         {.required = true, .type = "FILE"});
     AddTextOptions(command, &options.reading);
     command.Add("--out", &options.out,

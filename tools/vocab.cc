@@ -79,8 +79,8 @@ void ShowProgress(const char* stage, int64_t done, int64_t total) {
 absl::Status TrainAndSave(const VocabCommandOptions& options) {
   RETURN_IF_ERROR(CheckCanCreate(options.out));
   ASSIGN_OR_RETURN(const OpenTexts open, TextsOfFiles(options.reading));
-  ASSIGN_OR_RETURN(
-      const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress, open));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfTexts(options.text));
+  ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(files, options.vocab, ShowProgress, open));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
   RETURN_IF_ERROR(MakeDirectories(options.out));
@@ -128,14 +128,15 @@ absl::Status Vocab(VocabCommandOptions options) {
 void AddVocab(Command& app) {
   const auto declare = [](Command& command, VocabCommandOptions& options) {
     command.Add("--text", &options.text,
-        "Text files in UTF-8, or .csv, .tsv and .jsonl files; also compressed (.gz, .xz, .zst).",
+        "Text files in UTF-8, or .csv, .tsv and .jsonl files; also compressed (.gz, .xz, .zst), "
+        "patterns and folders.",
         {.required = true, .type = "FILE"});
     AddTextOptions(command, &options.reading);
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
     command.Add("--kind", &options.kind,
         "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens. "
-        "unigram: as in XLM-R, also for languages without blanks between words.",
+        "unigram: as in XLM-R, also for languages without spaces between words.",
         {.choices = {"wordpiece", "bpe", "unigram"}});
     command.Add("--size", &options.vocab.size,
         "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});
@@ -145,14 +146,15 @@ void AddVocab(Command& app) {
         "Longest sequence in tokens, for other programs that read the tokenizer.",
         {.min = 8, .max = 65536});
     command.AddSwitch("lowercase", &options.lowercase,
-        "Lower-case texts (wordpiece: default). Not with bpe.", "Keep case (unigram: default).");
+        "Lower-case texts (wordpiece: default; bpe keeps case).", "Keep case (unigram: default).");
     command.AddSwitch("strip-accents", &options.strip_accents,
-        "Strip accents (default with --lowercase). Not with bpe.", "Keep accents.");
+        "Strip accents (default with --lowercase; bpe keeps them).", "Keep accents.");
     command.Add("--force", &options.force, "Replace a different vocabulary in --out.");
   };
   app.AddCommand<VocabCommandOptions>("vocab",
       "Learn a vocabulary from text, and write it as a tokenizer folder.",
       "  cloze vocab --text corpus.txt --size 8192 --out vocab\n"
+      "  cloze vocab --text tickets.csv --text-field Subject Body --out vocab\n"
       "  cloze vocab --text corpus.txt --kind bpe --out vocab\n"
       "  cloze vocab --text corpus.txt --kind unigram --size 16384 --out vocab",
       declare, Vocab);
