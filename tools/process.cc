@@ -161,7 +161,7 @@ absl::Status CheckOutput(const std::string& out, bool force) {
   if (!std::filesystem::is_regular_file(out, ignored))
     return Error(Exit::kCannotCreate, QuotePath(out), ": is not a file that can be replaced");
   if (force) return absl::OkStatus();
-  return Error(Exit::kCannotCreate, QuotePath(out), ": exists already (--force replaces it)");
+  return Error(Exit::kCannotCreate, QuotePath(out), ": already exists (use --force to replace it)");
 }
 
 absl::Status CheckCanCreate(std::string folder) {

@@ -89,7 +89,11 @@ absl::StatusOr<Plan> MakePlan(
   absl::c_sort(by_loss);
   for (const auto& [lost, i] : by_loss) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
-    std::fprintf(stderr, "int8 with %zu layers kept: %.2f points lost\n", plan.kept.size(), all);
+    const std::string layers = plan.kept.empty()
+                                   ? "all layers in int8"
+                                   : absl::StrCat("all layers but ", plan.kept.size(), " in int8");
+    std::fprintf(
+        stderr, "%s: %s %+.2f points\n", layers.c_str(), before.metric.name.c_str(), -all + 0.0);
     if (all <= most + kRounding) break;
     plan.kept.push_back(i);
   }

@@ -114,13 +114,12 @@ absl::Status SetFormats(InferOptions* options) {
   if (const std::string out = FormatByExtension(options->out);
       from_conll && (out == "csv" || out == "tsv"))
     return UsageError(
-        "--out: a CoNLL file can be written only as such: expected a name without ." + out);
+        "--out: CoNLL input is always written as CoNLL: expected a name without ." + out);
   if (from_conll && !(input.text_field + input.text_pair_field + input.id_field).empty())
     return UsageError("--text-field, --text-pair-field and --id-field: not for CoNLL files");
   if (conll == from_conll || (from_conll && format.empty())) return absl::OkStatus();
-  return UsageError(from_conll
-                        ? "--format: a CoNLL file can be written only as such: expected no --format"
-                        : "--format: conll and conllu need a CoNLL file as input");
+  return UsageError(from_conll ? "--format: CoNLL input is always written as CoNLL: drop --format"
+                               : "--format: conll and conllu need a CoNLL file as input");
 }
 
 absl::Status Tag(TagOptions options) {

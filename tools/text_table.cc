@@ -68,17 +68,17 @@ std::string Confusions(
   if (pairs.empty()) return "";
   std::stable_sort(
       pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
-  Cells rows = {{"most frequent confusions", "predicted", "count"}};
+  Cells rows = {{"true", "predicted", "count"}};
   for (size_t i = 0; i < std::min(pairs.size(), kMostConfusions); ++i) {
     rows.push_back({Label(labels[pairs[i].label]), Label(labels[pairs[i].predicted]),
         absl::StrCat(pairs[i].count)});
   }
-  return absl::StrCat("\n", AlignedTable(rows, style));
+  return absl::StrCat("\nmost frequent confusions\n", AlignedTable(rows, style));
 }
 
 std::string Confusion(const OrderedJson& confusion, const TableStyle& style) {
   const OrderedJson &labels = confusion["labels"], &counts = confusion["counts"];
-  Cells rows = {{"right \\ predicted"}};
+  Cells rows = {{"true \\ predicted"}};
   size_t width = rows[0][0].size();
   for (const OrderedJson& label : labels) {
     rows[0].push_back(Label(label));

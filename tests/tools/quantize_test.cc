@@ -151,8 +151,8 @@ TEST_F(Quantize, TakesEncoderDecoders) {
   EXPECT_EQ(result["loss_by_layer"].size(), 4) << "two of the encoder, two of the decoder";
   EXPECT_EQ(result["kept_layers"], json::array());
   char planned[80];
-  std::snprintf(planned, sizeof(planned), "int8 with 0 layers kept: %.2f points lost",
-      result["loss_points"].get<double>());
+  std::snprintf(planned, sizeof(planned), "all layers in int8: loss %+.2f points",
+      0.0 - result["loss_points"].get<double>());
   EXPECT_THAT(quantized.err, HasSubstr(planned)) << "as measured before";
   EXPECT_LT(
       fs::file_size(out_ + "/model.safetensors"), fs::file_size(model + "/model.safetensors") / 2);

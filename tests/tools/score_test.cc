@@ -122,7 +122,7 @@ TEST(Score, RefusesWhatItCannotScore) {
   fails(kScore + "--out " + link, 73, "is not a file that can be replaced");
   const std::string there = TemporaryFolder() + "/there";
   std::ofstream(there) << "x";
-  fails(kScore + "--pairs no.jsonl --out " + there, 73, "exists already");  // before it reads
+  fails(kScore + "--pairs no.jsonl --out " + there, 73, "already exists");  // before it reads
   fails(kScore + "a b", 2, "several input files need --pairs");
   fails(kScore + "--pairs a.jsonl -", 2, "- is standard input: expected no files beside it");
   fails(kScore + "--pairs --out x.csv", 2, "--pairs prints JSON lines");

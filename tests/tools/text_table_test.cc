@@ -50,9 +50,9 @@ TEST(ResultTables, MeansAreThoseOfAllRows) {
 TEST(ResultTables, CutsManyLabels) {
   const std::string text = ResultTables(Results(60), {.width = 80});
   EXPECT_THAT(text, HasSubstr("and 10 more (--json shows all)"));
-  EXPECT_THAT(text, HasSubstr("most frequent confusions  predicted  count\n"
-                              "label59                      label0     59\n"));
-  EXPECT_THAT(text, EndsWith("label50                      label0     50\n"));
+  EXPECT_THAT(text, HasSubstr("most frequent confusions\ntrue     predicted  count\n"
+                              "label59     label0     59\n"));
+  EXPECT_THAT(text, EndsWith("label50     label0     50\n"));
 }
 
 }  // namespace
