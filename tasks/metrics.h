@@ -23,6 +23,10 @@ struct MetricResults {
   std::vector<std::pair<std::string, double>> values;
   // Tables (per_class, per_type, confusion ...), each as JSON text.
   std::vector<std::pair<std::string, std::string>> tables;
+  // What one label a text was answered, for a comparison with other models: {"labels": names,
+  // "true": their indices, "predicted": their indices}. Indices from labels.size() on stand for
+  // labels that the model does not have. Not in ToJson. "": not known, or above a million texts.
+  std::string answers = {};
 
   // Returns the value called `name`, or the first for an empty name. kSpec, with the known names,
   // if there is none.

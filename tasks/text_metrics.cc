@@ -16,6 +16,7 @@ using Spec = SequenceClassificationSpec;
 // Most logits that are kept for AUC and for fitting. With more, AUC is NaN.
 constexpr size_t kMostLogits = size_t{1} << 24;
 constexpr size_t kErrorBytes = 200;
+constexpr int64_t kMostAnswers = 1'000'000;
 
 // A text whose label was predicted wrong.
 struct WrongText {
@@ -44,6 +45,8 @@ class TextMetrics : public TextEvaluation {
     ++texts_;
     if (decision_.kind == Spec::REGRESSION) return number_.Add(example.values[0], mean[0]);
     if (single()) KeepIfWrong(example, mean);
+    if (single() && options_.fit && texts_ <= kMostAnswers)
+      answers_.emplace_back(example.labels[0], BestIndex(mean));
     std::vector<float> values = example.values;
     const int32_t target = single() ? example.labels[0] : values.back() > 0;
     if (several()) values.pop_back();
@@ -140,6 +143,14 @@ class TextMetrics : public TextEvaluation {
     return rows.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
   }
 
+  std::string AnswersJson() const {
+    OrderedJson json = {{"labels", labels_}};
+    for (const auto& [target, predicted] : answers_) {
+      json["true"].push_back(target);
+      json["predicted"].push_back(predicted);
+    }
+    return ToJsonLine(json);
+  }
   std::vector<bool> Positives(size_t label) const {
     std::vector<bool> positive;
     const size_t n = labels_.size();
@@ -183,6 +194,7 @@ class TextMetrics : public TextEvaluation {
     }
     results.tables.emplace_back("calibration", calibration_.ToJson());
     if (single() && options_.errors > 0) results.tables.emplace_back("errors", Errors());
+    if (!answers_.empty() && texts_ <= kMostAnswers) results.answers = AnswersJson();
     return results;
   }
 
@@ -197,7 +209,8 @@ class TextMetrics : public TextEvaluation {
   Calibration calibration_;
   std::vector<float> logits_, values_;  // of the texts that are kept, [texts, labels]
   std::vector<int32_t> targets_;        // [texts] labels; of several: 1 if one is unseen
-  std::vector<WrongText> wrong_;        // the most confident first
+  std::vector<std::pair<int32_t, int64_t>> answers_;  // of each text: target, predicted label
+  std::vector<WrongText> wrong_;                      // the most confident first
   Arena arena_;
   double loss_ = 0;
   int64_t texts_ = 0, scored_ = 0;

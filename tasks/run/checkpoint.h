@@ -12,9 +12,12 @@
 
 namespace cloze {
 
-// The spec and the log in a run directory; the optimizer's moments in a checkpoint.
+// Files of a run directory: the spec, the log, and the answers of the best model to the validation
+// data (MetricResults::answers).
 inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kLogName[] = "log.jsonl";
+inline constexpr char kAnswersName[] = "answers.json";
+// The optimizer's moments in a checkpoint.
 inline constexpr char kMomentsName[] = "optimizer.safetensors";
 
 // Name of the folder of a step.

@@ -1,6 +1,6 @@
 // The directory of a run: the best model so far as a model folder (or adapter, with LoRA) with
-// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, about.json, log.jsonl,
-// cache/ and, if the run has learned its vocabulary, vocab/.
+// metrics.json, answers.json and MANIFEST, checkpoints step-00001234/, spec.textproto, about.json,
+// log.jsonl, README.md, cache/ and, if the run has learned its vocabulary, vocab/.
 #ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
 #define CLOZE_TASKS_RUN_RUN_FOLDER_H_
 

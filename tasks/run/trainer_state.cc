@@ -163,6 +163,7 @@ MetricResults BestOf(const TrainerState& state) {
   MetricResults best;
   for (const auto& metric : state.best()) best.values.emplace_back(metric.name(), metric.value());
   for (const auto& table : state.best_table()) best.tables.emplace_back(table.name(), table.json());
+  best.answers = state.best_answers();
   return best;
 }
 
@@ -181,6 +182,7 @@ void ForgetBest(TrainerState* state) {
   state->set_best_step(0);
   state->clear_best();
   state->clear_best_table();
+  state->clear_best_answers();
 }
 
 void SetBest(const MetricResults& results, int64_t step, double value, TrainerState* state) {
@@ -197,6 +199,7 @@ void SetBest(const MetricResults& results, int64_t step, double value, TrainerSt
     table->set_name(name);
     table->set_json(json);
   }
+  if (!results.answers.empty()) state->set_best_answers(results.answers);
 }
 
 }  // namespace cloze

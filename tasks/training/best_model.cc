@@ -129,6 +129,8 @@ absl::Status BestModel::Write(int64_t step, const MetricResults& results) {
   const std::string& directory = run_.folder->directory();
   const auto write = [&](const std::string& folder) {
     RETURN_IF_ERROR(run_.model->WriteModel(folder, directory, results));
+    if (!results.answers.empty())
+      RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kAnswersName), results.answers + "\n"));
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };

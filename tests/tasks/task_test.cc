@@ -122,6 +122,27 @@ TEST(Classifier, ErrorTextsAreCutBetweenCharacters) {
   EXPECT_EQ(text, (*tokenizer)->Decode(example.ids).substr(0, 198) + "...") << "byte 200 is inside";
 }
 
+TEST(Classifier, KeepsItsAnswersForComparisons) {
+  const ModelConfig config = Stored("sequence_classification { }", {"a", "b"});
+  const Model model(config, false);
+  const SequenceClassificationSpec spec;
+  const std::vector<std::string> labels = {"a", "b"};
+  const auto answers = [&](bool fit) {
+    const auto evaluation = NewTextMetrics(model, spec, Decision(), {.fit = fit}, labels, nullptr);
+    Example example;
+    example.ids = {2, 3};
+    example.rows = {0};
+    for (const int32_t label : {1, 0, 2}) {
+      example.labels = {label};
+      evaluation->Add({.losses = {}, .logits = {label == 1 ? 0.f : 3.f, 1}}, {&example, 1});
+    }
+    return evaluation->Results().answers;
+  };
+  EXPECT_EQ(
+      answers(true), "{\"labels\": [\"a\", \"b\"], \"true\": [1, 0, 2], \"predicted\": [1, 0, 0]}");
+  EXPECT_EQ(answers(false), "") << "only for runs";
+}
+
 TEST(StoredTask, TaggersKeepHowTheyDecode) {
   const ModelConfig config =
       Stored("token_tagging { max_tokens: 77 viterbi: false crf: true }", {"B-A", "I-A", "O"});
