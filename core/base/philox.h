@@ -16,7 +16,8 @@ enum class Purpose : uint32_t {
   kDropout = 3,
   kShuffle = 4,
   kSample = 5,
-  kWordVectors = 6
+  kWordVectors = 6,
+  kBootstrap = 7
 };
 
 class Philox {
