@@ -115,6 +115,12 @@ std::string PrintEffective(const TaskSpec& spec);
 // the fields whose description mentions it; kUsage if there are none.
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter);
 
+// Returns the fields of EffectiveSpec(spec) by their dotted paths, with values as in the text
+// format; those of a repeated field have ", " between. `changed`: only fields whose value is not
+// their default.
+std::vector<std::pair<std::string, std::string>> FieldsOf(
+    const TaskSpec& spec, bool changed = false);
+
 }  // namespace cloze
 
 #endif  // CLOZE_PROTO_SPEC_H_

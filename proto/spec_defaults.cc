@@ -4,8 +4,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <iterator>
+#include <memory>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
 
@@ -44,6 +46,27 @@ void ClearOtherDefaults(
                        absl::c_linear_search(rule.other_default(), architecture);
     if (other && !given.GetReflection()->HasField(given, field))
       effective->GetReflection()->ClearField(effective, field);
+  }
+}
+
+void AddFields(const pb::Message& message, const std::string& prefix, bool changed,
+    std::vector<std::pair<std::string, std::string>>* fields) {
+  const pb::Reflection* reflection = message.GetReflection();
+  const std::unique_ptr<pb::Message> defaults(message.New());
+  std::vector<const FieldDescriptor*> present;
+  reflection->ListFields(message, &present);
+  for (const FieldDescriptor* field : present) {
+    const std::string path = absl::StrCat(prefix, field->name());
+    std::vector<std::string> values;
+    for (int i = 0; field->is_repeated() && i < reflection->FieldSize(message, field); ++i)
+      pb::TextFormat::PrintFieldValueToString(message, field, i, &values.emplace_back());
+    if (!field->is_repeated() && field->message_type() != nullptr) {
+      AddFields(reflection->GetMessage(message, field), path + ".", changed, fields);
+      continue;
+    }
+    if (!field->is_repeated()) values.push_back(ValueText(message, field));
+    if (!changed || field->is_repeated() || values[0] != ValueText(*defaults, field))
+      fields->emplace_back(path, absl::StrJoin(values, ", "));
   }
 }
 
@@ -103,6 +126,12 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
         spec.model().encoder(), architecture, effective.mutable_model()->mutable_encoder());
   }
   return effective;
+}
+
+std::vector<std::pair<std::string, std::string>> FieldsOf(const TaskSpec& spec, bool changed) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  AddFields(EffectiveSpec(spec), "", changed, &fields);
+  return fields;
 }
 
 std::string PrintEffective(const TaskSpec& spec) {

@@ -293,7 +293,9 @@ absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSp
       item->answer = {{"true_label", row.label}};
     }
     item->columns = reader->columns();
+    item->where = reader->Where(row.line);
     item->record.text = std::move(row.text);
+    item->record.text_pair = std::move(row.text_pair);
     item->record.cells = std::move(row.cells);
     return true;
   };

@@ -29,6 +29,7 @@ enum class DataUse { kTraining, kEvaluation };
 struct LabelledRecord {
   Record record;                     // with its cells, if the file is a table
   std::vector<std::string> columns;  // of the table
+  std::string where;                 // "data.csv:17"; "" if the task does not tell
   OrderedJson answer;                // the right one: {"true_label": "positive"}
 };
 // Reads the next example; false at the end.

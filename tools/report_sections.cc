@@ -5,19 +5,28 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/text.h"
 #include "tools/html.h"
 
 namespace cloze {
 namespace {
 
 constexpr int kSide = 260, kLeft = 44, kTop = 10, kBottom = 34;  // of the square diagrams
-constexpr size_t kMostRows = 200;
+constexpr size_t kMostRows = 200, kErrorBytes = 600;
 
 std::string Text(const Json& value) {
   if (value.is_null()) return "";
   return HtmlEscape(value.is_string()         ? value.get<std::string>()
                     : value.is_number_float() ? ReportNumber(value.get<double>())
                                               : value.dump());
+}
+
+// Returns a text of an error, at most kErrorBytes of it.
+std::string ErrorText(const Json& error, const char* name) {
+  const Json& value = JsonMember(error, name);
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  if (text.size() <= kErrorBytes) return HtmlEscape(text);
+  return HtmlEscape(text.substr(0, Utf8Floor(text, kErrorBytes)) + "…");
 }
 
 double NumberOf(const Json& object, const char* name) {
@@ -29,10 +38,6 @@ double NumberOf(const Json& object, const char* name) {
 bool IsTable(const Json& rows) {
   return rows.is_array() && !rows.empty() &&
          std::all_of(rows.begin(), rows.end(), [](const Json& row) { return row.is_object(); });
-}
-
-std::string Table(const std::string& rows, const char* kind = "") {
-  return absl::StrCat("<div class=\"scroll\"><table", kind, ">", rows, "</table></div>\n");
 }
 
 // The table per_class or per_type, with the F1 also as a bar.
@@ -49,13 +54,14 @@ std::string ClassTable(const Json& rows, const char* name) {
         "<td><span class=\"bar\" style=\"width:%.1fem\"></span></td></tr>\n",
         6 * std::clamp(NumberOf(rows[r], "f1"), 0.0, 1.0));
   }
-  return Table(out);
+  return ReportTable(out, "classes");
 }
 
 // Rows are the right labels, columns the predicted ones; shades are shares of the row.
 std::string ConfusionTable(const Json& labels, const Json& counts) {
-  std::string out = "<tr><th>right \\ predicted</th>";
-  for (const Json& label : labels) absl::StrAppend(&out, "<th>", Text(label), "</th>");
+  std::string out = "<tr><th>true \\ predicted</th>";
+  for (const Json& label : labels)
+    absl::StrAppend(&out, "<th><span class=\"up\">", Text(label), "</span></th>");
   for (size_t r = 0; r < counts.size(); ++r) {
     double sum = 0;
     for (const Json& count : counts[r]) sum += count.is_number() ? count.get<double>() : 0;
@@ -67,7 +73,7 @@ std::string ConfusionTable(const Json& labels, const Json& counts) {
           60 * share, Text(count));
     }
   }
-  return Table(out + "</tr>");
+  return ReportTable(out + "</tr>", "confusion");
 }
 
 std::string Axis(double x, double y, const char* anchor, const std::string& text) {
@@ -111,7 +117,7 @@ std::string CalibrationChart(const Json& bins, const Json& metrics) {
       "<line class=\"ideal\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", x(0), y(0), x(1),
       y(1));
   svg += Axis(x(0.5), kTop + kSide + 31, "middle", "score");
-  std::string caption = "share that is right, by score";
+  std::string caption = "accuracy by score";
   if (JsonMember(metrics, "ece").is_number())
     absl::StrAppendFormat(&caption, "; calibration error %.4f", NumberOf(metrics, "ece"));
   if (JsonMember(metrics, "temperature").is_number())
@@ -119,18 +125,22 @@ std::string CalibrationChart(const Json& bins, const Json& metrics) {
   return Figure(caption, svg, kLeft + kSide + 12);
 }
 
+// The texts that the answers with the highest scores are wrong for.
 std::string ErrorTable(const Json& errors) {
-  std::string out =
-      "<tr><th>example</th><th>right</th><th>predicted</th><th>score</th><th>text</th>";
+  std::string out;
   for (const Json& error : errors) {
-    out += "</tr>\n<tr>";
-    for (const char* name : {"example", "label", "predicted", "score", "text"}) {
-      const Json& value = JsonMember(error, name);
-      const bool unknown = value.is_null() && absl::string_view(name) == "label";
-      absl::StrAppend(&out, "<td>", unknown ? "(not a label of the model)" : Text(value), "</td>");
-    }
+    const auto member = [&](const char* name) { return Text(JsonMember(error, name)); };
+    const std::string id = member("id"), pair = ErrorText(error, "text_pair"),
+                      label = member("label");
+    const std::string row = !id.empty() ? "id " + id : member("where");
+    absl::StrAppendFormat(&out,
+        "<tr><td>%s<br><small>%s</small></td><td>true: <b>%s</b><br>predicted: <b>%s</b> %s</td>"
+        "</tr>\n",
+        ErrorText(error, "text") + (pair.empty() ? "" : "<br>" + pair),
+        row.empty() ? "example " + member("example") : row,
+        label.empty() ? "(not a label of the model)" : label, member("predicted"), member("score"));
   }
-  return Table(out + "</tr>", " class=\"texts\"");
+  return ReportTable(out, "texts errors");
 }
 
 // Bars of the histogram of `part`, whose bins have doubling widths.
@@ -178,7 +188,7 @@ std::string DataTable(const Json& data) {
       return JsonMember(JsonMember(part, "classes"), label.c_str());
     });
   }
-  return Table(out + "</tr>");
+  return ReportTable(out + "</tr>");
 }
 
 std::string DataSection(const Json& data) {
@@ -197,7 +207,7 @@ std::string MachineSection(const Json& about) {
   };
   for (const auto& [name, value] : JsonMember(about, "machine").items()) row(name, value);
   row("program", JsonMember(about, "program"));
-  return absl::StrCat("<h3>Machine and versions</h3>\n", Table(out, " class=\"texts\""));
+  return absl::StrCat("<h3>Machine and versions</h3>\n", ReportTable(out, "texts"));
 }
 
 }  // namespace
@@ -207,8 +217,15 @@ const char kSectionStyle[] = R"(
 rect.bar { fill: var(--s0); }
 .ideal { stroke: var(--s1); stroke-width: 1.5; stroke-dasharray: 5 4; }
 .texts td { text-align: left; vertical-align: top; }
-.texts td:last-child { white-space: normal; min-width: 16em; overflow-wrap: anywhere; }
 .texts th { text-align: left; }
+.texts td:last-child, .errors td, .wrap td, .wrap th, .classes td:first-child {
+  white-space: normal; overflow-wrap: anywhere; }
+.errors td:last-child { min-width: 11em; }
+.confusion th { vertical-align: bottom; } .confusion td, .confusion th { padding: .25em .35em; }
+.confusion :is(td, th):first-child { white-space: normal; overflow-wrap: anywhere; min-width: 4em; }
+.up { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 12em; overflow: hidden; }
+@media (max-width: 600px) { .confusion { font-size: .85em; }
+  .confusion td, .confusion th { padding: .25em .2em; } .classes td:last-child, .classes th:last-child { display: none; } }
 )";
 
 std::string ReportNumber(double value) {
@@ -217,25 +234,35 @@ std::string ReportNumber(double value) {
   return absl::StrFormat("%.4g", value);
 }
 
-std::string RunSections(const Json& metrics, const Json& about) {
+std::string ReportTable(const std::string& rows, const char* kind) {
+  return absl::StrCat(
+      "<div class=\"scroll\"><table class=\"", kind, "\">", rows, "</table></div>\n");
+}
+
+std::string ResultSections(const Json& metrics) {
   std::string out;
+  const Json& confusion = JsonMember(metrics, "confusion");
+  const Json &labels = JsonMember(confusion, "labels"), &counts = JsonMember(confusion, "counts");
+  if (labels.is_array() && counts.is_array())
+    absl::StrAppend(&out, "<h3>Confusion</h3>\n", ConfusionTable(labels, counts));
   for (const auto& [name, column, title] : {std::tuple("per_type", "type", "Types of spans"),
            std::tuple("per_class", "label", "Labels")}) {
     const Json& classes = JsonMember(metrics, name);
     if (IsTable(classes))
       absl::StrAppend(&out, "<h3>", title, "</h3>\n", ClassTable(classes, column));
   }
-  const Json& confusion = JsonMember(metrics, "confusion");
-  const Json &labels = JsonMember(confusion, "labels"), &counts = JsonMember(confusion, "counts");
-  if (labels.is_array() && counts.is_array())
-    absl::StrAppend(&out, "<h3>Confusion</h3>\n", ConfusionTable(labels, counts));
+  const Json& errors = JsonMember(metrics, "errors");
+  if (IsTable(errors))
+    absl::StrAppend(&out, "<h3>Most confident errors</h3>\n", ErrorTable(errors));
   const Json& bins = JsonMember(metrics, "calibration");
   if (IsTable(bins))
     absl::StrAppend(&out, "<h3>Calibration</h3>\n<div class=\"side\">",
         CalibrationChart(bins, metrics), "</div>\n");
-  const Json& errors = JsonMember(metrics, "errors");
-  if (IsTable(errors))
-    absl::StrAppend(&out, "<h3>Most confident errors</h3>\n", ErrorTable(errors));
+  return out;
+}
+
+std::string DataSections(const Json& about) {
+  std::string out;
   const Json& data = JsonMember(about, "data");
   if (data.is_object() && !data.empty()) out += DataSection(data);
   if (JsonMember(about, "machine").is_object()) out += MachineSection(about);

@@ -11,9 +11,15 @@ namespace cloze {
 // Returns "1.235", "12.3k" or "4.5M".
 std::string ReportNumber(double value);
 
-// Returns the sections as HTML. `metrics` are those of the best model as in metrics.json, `about`
-// is that of about.json. Leaves out sections whose members are missing or of another type.
-std::string RunSections(const Json& metrics, const Json& about);
+// Returns a table with these rows, which are HTML. `kind`: classes; "wrap": its cells have several
+// lines where the page is narrow, in place of a scroll bar.
+std::string ReportTable(const std::string& rows, const char* kind = "");
+
+// Return sections as HTML: confusion, labels, errors and calibration of `metrics`, those of the
+// best model as in metrics.json; data and machine of `about`, that of about.json. They leave out
+// sections whose members are missing or of another type.
+std::string ResultSections(const Json& metrics);
+std::string DataSections(const Json& about);
 
 // The style of the sections.
 extern const char kSectionStyle[];

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# report.sh PROGRAM: makes reports of small runs and opens them in headless Chromium: every picture has marks, nothing is
-# loaded, nothing is said on the console. Skipped (77) without Chromium. SHOTS=DIR keeps the pictures of the pages.
+# report.sh PROGRAM: makes reports of small runs and a page of explanations, and opens them in headless Chromium: every
+# picture has marks, nothing is cut or scrolled sideways at widths from 420 to 1600, nothing is loaded, nothing is said on
+# the console. Skipped (77) without Chromium. SHOTS=DIR keeps the pictures of the pages.
 set -euo pipefail
 program=$(realpath "${1:?usage: report.sh PROGRAM}")
 browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium"; exit 77; }
@@ -30,19 +31,40 @@ END
 "$program" finetune run.textproto --set output.directory=other --set seed=2 > result.json 2> log
 "$program" report run --out report.html > log
 "$program" report run other --out both.html > log
+"$program" predict --model run --explain data.csv --out why.html 2> log
 # A run of an older version has neither about.json nor calibration.
 rm other/about.json
 sed -i 's/,"calibration":.*/}}/' other/metrics.json
 "$program" report other --out old.html > log
 grep -q '<h3>Calibration' old.html && fail "old.html has a calibration"
+grep -q 'class="lead">Right on .* of 1[0-9][0-9] held-out texts' report.html || fail "report.html: no sentence"
+grep -qE '<small>(id|data.csv:)[^<]*' report.html || fail "report.html: errors without their rows"
+grep -q 'seed</td><td>.*2</td>' both.html || fail "both.html: the seeds that differ are missing"
+grep -q 'paired bootstrap' both.html || fail "both.html: the answers are not compared"
+grep -q '<mark style' why.html || fail "why.html has no highlights"
 for heading in Labels Confusion Calibration 'Most confident errors' Data 'Machine and versions' Spec; do
   grep -q "<h3>$heading" report.html || fail "report.html: no $heading"
 done
 grep -q '&lt; *b' report.html || fail "report.html: texts are missing or not escaped"
 
-! grep -oE '(src|href)=|url\(|@import|<script' report.html both.html old.html || fail "a page refers to the above"
+! grep -oE '(src|href)=|url\(|@import|<script' report.html both.html old.html why.html || fail "a page refers to the above"
 
-for page in report both old; do
+flags="--headless --no-sandbox --disable-gpu --user-data-dir=$work/profile --disable-background-networking --disable-component-update --disable-sync --no-first-run --hide-scrollbars"
+# Checks that nothing on a page needs a scroll bar or is cut at a width. Windows have a least width, frames have none.
+fits() {
+  local script='<script>addEventListener("load", () => { const cut = [...document.querySelectorAll("*")].filter(e => e.clientWidth > 0 &&
+    e.scrollWidth > e.clientWidth + 1 && !e.closest("pre, svg") && getComputedStyle(e).display != "inline");
+    parent.postMessage("cut:" + cut.map(e => e.tagName + "." + e.className + " " + e.textContent.slice(0, 40)).join(", ") + ":" + innerWidth, "*"); })</script>'
+  sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' "$1.html" > frame.html
+  echo "$script" >> frame.html
+  echo "<!DOCTYPE html><title>none</title><script>addEventListener('message', e => { document.title = e.data })</script>
+    <iframe src='frame.html' style='border:0;width:$2px;height:3000px'></iframe>" > window.html
+  # shellcheck disable=SC2086
+  "$browser" $flags --virtual-time-budget=5000 --window-size=1700,3000 --dump-dom "file://$work/window.html" 2> log | grep -o '<title>cut:[^<]*' | head -n 1 > cut || true
+  grep -qx "<title>cut::$2" cut || fail "$1: at a width of $2: $(cat cut)"
+}
+
+for page in report both old why; do
   for width in 500 1400; do
     "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --disable-background-networking --disable-component-update \
       --disable-sync --no-first-run --force-device-scale-factor=1 --hide-scrollbars --enable-logging=stderr --log-net-log="$work/net.json" \
@@ -52,8 +74,10 @@ for page in report both old; do
     # The browser itself asks its maker for updates.
     ! grep -oE '"url":"(https?|wss?|ftp)://[^"]*' net.json | grep -vE '://[a-z0-9.]*\.(google|googleapis)\.com/' || fail "$page: it loads the above"
   done
+  for width in 420 800 1600; do fits "$page" "$width"; done
   "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --disable-background-networking --dump-dom \
     "file://$work/$page.html" > dom.html 2> log
+  [ "$page" != why ] || continue
   pictures=$(grep -o '<svg' dom.html | wc -l)
   marked=$(tr -d '\n' < dom.html | sed 's/<svg/\n<svg/g' | sed -n 's/^\(<svg.*\)<\/svg>.*/\1/p' | grep -cE '<(polyline|rect|circle|path)')
   [ "$pictures" -ge 5 ] && [ "$pictures" = "$marked" ] || fail "$page: $marked of $pictures pictures have marks"

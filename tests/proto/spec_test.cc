@@ -445,6 +445,23 @@ TEST(ApplyOverride, LeavesTheSpecAloneWhenItFails) {
   EXPECT_TRUE(MessageDifferencer::Equals(before, loaded.spec));
 }
 
+TEST(FieldsOf, ListsFieldsWithoutTheirDefaults) {
+  const auto loaded = ParseSpec(
+      "model { start_from: 'm' } sequence_classification { max_tokens: 48 label_weights: 'a=1' "
+      "label_weights: 'b=2' } train { files: 'a.csv' } seed: 7",
+      "a");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  const Fields changed = FieldsOf(loaded->spec, true);
+  EXPECT_THAT(changed, ::testing::Contains(std::pair<std::string, std::string>(
+                           "sequence_classification.label_weights", "\"a=1\", \"b=2\"")));
+  EXPECT_THAT(changed,
+      ::testing::Contains(std::pair<std::string, std::string>("model.start_from", "\"m\"")));
+  for (const auto& [name, value] : changed) EXPECT_NE(name, "optimizer.beta1");
+  EXPECT_LT(changed.size(), 10);
+  EXPECT_GT(FieldsOf(loaded->spec).size(), 60);
+}
+
 TEST(PrintEffective, ParsesBackToTheSame) {
   for (const std::vector<std::string>& assignments : std::vector<std::vector<std::string>>{{},
            {"optimizer.learning_rate=0.1", "train.files=\xC3\xA9,b\"c,\x01"},

@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<Record>> ReadAll(const std::string& content, InputOpt
   return all;
 }
 
-Record Json(const std::string& line) {
+Record JsonRecord(const std::string& line) {
   const auto records = ReadAll(line, FormatIs("jsonl"));
   EXPECT_TRUE(records.ok()) << records.status();
   return records.ok() && records->size() == 1 ? records->front() : Record();
@@ -241,19 +241,19 @@ TEST(InputReader, ReadsPairs) {
 }
 
 TEST(InputReader, ReadsJson) {
-  const Record text = Json(R"({"x": [{"text": 1}], "text": "a\u00e9", "id": 7})");
+  const Record text = JsonRecord(R"({"x": [{"text": 1}], "text": "a\u00e9", "id": 7})");
   EXPECT_EQ(text.kind, Kind::kText);
   EXPECT_EQ(text.text, "a\xC3\xA9");
   EXPECT_EQ(text.id, "7");
-  EXPECT_EQ(Json(R"({"text_a": "x", "text_b": "y", "id": "\n"})").id, "\"\\n\"");
-  EXPECT_EQ(Json(R"({"text": "x", "text_pair": "y"})").kind, Kind::kPair);
-  EXPECT_EQ(Json(R"({"text": "x", "text_pair": null})").kind, Kind::kText);
-  EXPECT_THAT(Json(R"({"words": ["x", ""]})").words, ElementsAre("x", ""));
-  EXPECT_THAT(Json(R"({"ids": [0, 2147483647]})").ids, ElementsAre(0, 2147483647));
-  EXPECT_EQ(Json(R"({"ids": [1], "tokens": ["x"], "text": "x"})").kind, Kind::kText);
-  EXPECT_EQ(Json(R"({"ids": [1, 2, 3]})").second, -1);
-  EXPECT_EQ(Json(R"({"ids": [1, 2, 3], "token_type_ids": [0, 0, 0]})").second, 3);
-  EXPECT_EQ(Json(R"({"ids": [1, 2, 3], "token_type_ids": [0, 1, 1]})").second, 1);
+  EXPECT_EQ(JsonRecord(R"({"text_a": "x", "text_b": "y", "id": "\n"})").id, "\"\\n\"");
+  EXPECT_EQ(JsonRecord(R"({"text": "x", "text_pair": "y"})").kind, Kind::kPair);
+  EXPECT_EQ(JsonRecord(R"({"text": "x", "text_pair": null})").kind, Kind::kText);
+  EXPECT_THAT(JsonRecord(R"({"words": ["x", ""]})").words, ElementsAre("x", ""));
+  EXPECT_THAT(JsonRecord(R"({"ids": [0, 2147483647]})").ids, ElementsAre(0, 2147483647));
+  EXPECT_EQ(JsonRecord(R"({"ids": [1], "tokens": ["x"], "text": "x"})").kind, Kind::kText);
+  EXPECT_EQ(JsonRecord(R"({"ids": [1, 2, 3]})").second, -1);
+  EXPECT_EQ(JsonRecord(R"({"ids": [1, 2, 3], "token_type_ids": [0, 0, 0]})").second, 3);
+  EXPECT_EQ(JsonRecord(R"({"ids": [1, 2, 3], "token_type_ids": [0, 1, 1]})").second, 1);
 }
 
 TEST(InputReader, FindsTheWordsOfTheSpec) {

@@ -1,0 +1,149 @@
+#include "tools/report_run.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "tasks/data/readers.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/task.h"
+#include "tasks/training/run_inputs.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxLog = 256 << 20;
+
+void DropFrom(double step, Points* points) {
+  while (!points->empty() && points->back().first >= step) points->pop_back();
+}
+
+void AddNumbers(const Json& object, const std::string& prefix, double step, RunData* run) {
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_number() || name == "temperature") continue;
+    Points& points = run->curves[prefix + name];
+    DropFrom(step, &points);
+    points.emplace_back(step, value.get<double>());
+  }
+}
+
+// The last line may be torn by a kill; lines that are not JSON are left out. After a kill a run
+// repeats the steps since its checkpoint, and the later lines count.
+void ReadLog(absl::string_view text, RunData* run) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const absl::StatusOr<Json> json = ParseJson(line, kLogName);
+    if (!json.ok() || !JsonMember(*json, "step").is_number_unsigned()) continue;
+    const double step = json->at("step").get<double>();
+    if (step < run->steps)
+      for (auto& [name, points] : run->curves) DropFrom(step, &points);
+    run->steps = json->at("step").get<int64_t>();
+    const Json &evaluation = JsonMember(*json, "evaluation"), &all = JsonMember(*json, "steps"),
+               &seconds = JsonMember(*json, "seconds"), &time = JsonMember(*json, "time");
+    evaluation.is_object() ? AddNumbers(evaluation, "validation: ", step, run)
+                           : AddNumbers(*json, "", step, run);
+    if (all.is_number_unsigned()) run->all_steps = all.get<int64_t>();
+    if (seconds.is_number()) run->seconds = seconds.get<double>();
+    if (time.is_string()) run->time = time.get<std::string>();
+  }
+}
+
+// Returns the object in the file, or null if there is no file.
+absl::StatusOr<Json> ReadIfThere(const std::string& path) {
+  if (!PathExists(path)) return Json();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 64 << 20));
+  return ParseJson(text, path);
+}
+
+// Returns the value of the column or member "id" as text; "" if there is none.
+std::string RowId(const LabelledRecord& row) {
+  const std::vector<std::string>& cells = row.record.cells;
+  for (size_t i = 0; i < std::min(row.columns.size(), cells.size()); ++i)
+    if (absl::EqualsIgnoreCase(row.columns[i], "id")) return cells[i];
+  if (!row.columns.empty() || cells.empty() || cells[0].empty() || cells[0][0] != '{') return "";
+  const absl::StatusOr<Json> json = ParseJson(cells[0], "");
+  const Json id = json.ok() ? JsonMember(*json, "id") : Json();
+  return id.is_null() ? "" : id.is_string() ? id.get<std::string>() : id.dump();
+}
+
+// Adds the original texts, see ReadRun.
+void AddOriginals(TaskSpec spec, Json* errors) {
+  KeepRules(spec, &spec);
+  if (spec.validation().files_size() == 0 || HasStream(spec.validation())) return;
+  const auto task = MakeTask(spec);
+  const auto reader = task->OpenLabelled(spec.validation());
+  if (!reader.ok()) return;
+  const auto number = [](const Json& error) {
+    const Json& example = JsonMember(error, "example");
+    return example.is_number_unsigned() ? example.get<int64_t>() : 0;
+  };
+  int64_t last = 0;
+  for (const Json& error : *errors) last = std::max(last, number(error));
+  LabelledRecord row;
+  for (int64_t n = 1; n <= last; ++n) {
+    const absl::StatusOr<bool> more = (*reader)(&row);
+    if (!more.ok() || !*more) return;
+    for (Json& error : *errors) {
+      const Json& label = JsonMember(error, "label");
+      if (number(error) != n || !row.answer.contains("true_label")) continue;
+      if (!label.is_null() && label != Json(row.answer["true_label"])) return;  // other data
+      error.update({{"text", row.record.text}, {"text_pair", row.record.text_pair},
+          {"id", RowId(row)}, {"where", row.where}});
+    }
+  }
+}
+
+// The names of the metrics in the text of metrics.json, in the order of the file.
+std::vector<std::string> NamesOf(const std::string& text, const std::string& chosen) {
+  const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> names;
+  if (!json.is_object() || !json.contains("metrics")) return names;
+  for (const auto& [name, value] : json["metrics"].items())
+    if (value.is_number() && name != "temperature") names.push_back(name);
+  const auto first = std::find(names.begin(), names.end(), chosen);
+  if (first != names.end()) std::rotate(names.begin(), first, first + 1);
+  return names;
+}
+
+}  // namespace
+
+std::string RunData::Name() const {
+  const std::string full = AbsolutePath(path);
+  const std::string name = BaseName(full);
+  const bool part = absl::StartsWith(name, "seed-") || absl::StrContains(name, "=");
+  return part ? absl::StrCat(BaseName(DirectoryOf(full)), "/", name) : name;
+}
+
+std::optional<Metric> RunData::Chosen() const {
+  if (!loaded.has_value() || names.empty()) return std::nullopt;
+  const auto metric = FindMetric(MetricsOf(*MakeTask(loaded->spec), loaded->spec), names[0]);
+  return metric.ok() ? std::optional<Metric>(*metric) : std::nullopt;
+}
+
+absl::StatusOr<RunData> ReadRun(const std::string& path) {
+  RunData run;
+  run.path = path;
+  ASSIGN_OR_RETURN(const std::string log, ReadFile(JoinPath(path, kLogName), kMaxLog));
+  ReadLog(log, &run);
+  if (run.curves.empty())
+    return Error(Exit::kData, QuotePath(JoinPath(path, kLogName)), ": no step yet");
+  const std::string spec = JoinPath(path, kSpecName), metrics = JoinPath(path, "metrics.json");
+  ASSIGN_OR_RETURN(run.spec, ReadFile(spec, kMaxSpecBytes));
+  if (auto loaded = LoadVerifiedSpec(spec, {}); loaded.ok()) run.loaded = *std::move(loaded);
+  ASSIGN_OR_RETURN(const Json best, ReadIfThere(metrics));
+  run.metrics = JsonMember(best, "metrics");
+  if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();
+  if (run.metrics.is_object()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(metrics, 64 << 20));
+    run.names = NamesOf(text, run.loaded.has_value() ? run.loaded->spec.evaluation().metric() : "");
+    const auto errors = run.metrics.find("errors");
+    if (run.loaded.has_value() && errors != run.metrics.end() && errors->is_array())
+      AddOriginals(run.loaded->spec, &*errors);
+  }
+  ASSIGN_OR_RETURN(run.about, ReadIfThere(JoinPath(path, "about.json")));
+  ASSIGN_OR_RETURN(run.result, ReadIfThere(JoinPath(path, "result.json")));
+  ASSIGN_OR_RETURN(run.answers, ReadIfThere(JoinPath(path, kAnswersName)));
+  return run;
+}
+
+}  // namespace cloze
