@@ -10,6 +10,7 @@
 #include "encoder/onnx/runtime.h"
 #include "tasks/inference/session.h"
 #include "tools/infer.h"
+#include "tools/model_card.h"
 
 namespace cloze {
 namespace {
@@ -156,6 +157,8 @@ absl::Status Export(ExportOptions options) {
         const OrderedJson check, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
     report.update(check);
   }
+  RETURN_IF_ERROR(CopyModelCard(
+      options.model, folder.path(), "`cloze export` has written this copy in the ONNX format."));
   RETURN_IF_ERROR(folder.Commit());
   if (config.crf)
     std::fputs("cloze: logits are the scores of single tokens; ONNX has no CRF\n", stderr);

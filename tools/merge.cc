@@ -8,6 +8,7 @@
 #include "encoder/model.h"
 #include "tasks/run/run_folder.h"
 #include "tools/infer.h"
+#include "tools/model_card.h"
 
 namespace cloze {
 namespace {
@@ -41,6 +42,8 @@ absl::Status Merge(const MergeOptions& options) {
   RETURN_IF_ERROR(CopySpec(options.adapter, folder.path()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(CopySentenceVectors(vectors, folder.path()));
+  RETURN_IF_ERROR(CopyModelCard(options.adapter, folder.path(),
+      "`cloze merge` has merged the adapter into the weights of its base model."));
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(folder.final_path()), "}\n"));
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/manifest/manifest.h"
 #include "core/ops/stored_matrix.h"
@@ -15,6 +16,7 @@
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/int8_comparison.h"
+#include "tools/model_card.h"
 #include "tools/process.h"
 
 namespace cloze {
@@ -165,6 +167,11 @@ absl::Status Quantize(const QuantizeOptions& options) {
         " layers kept loses ", loss, " points of ", before.metric.name, ": expected at most ",
         options.max_loss, " (--max-loss); nothing is written");
   }
+  RETURN_IF_ERROR(CopyModelCard(options.model, folder.path(),
+      absl::StrFormat("`cloze quantize` has written this copy in int8, %d layers of which stay in "
+                      "floating point: %s %.4f before, %.4f after.",
+          plan.kept.size(), labelled ? before.metric.name : "equal answers", before.value,
+          labelled ? after.value : 1 - loss / 100)));
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(ToJsonLine(result) + "\n");
 }

@@ -14,6 +14,7 @@
 #include "tasks/jobs/sweep.h"
 #include "tasks/run/run_folder.h"
 #include "tools/command.h"
+#include "tools/model_card.h"
 #include "tools/process.h"
 #include "tools/ranks.h"
 #include "tools/text_table.h"
@@ -196,9 +197,28 @@ std::string SweepTable(const SweepSummary& summary) {
   return AlignedTable(rows, StyleOf(1), summary.best + 1);
 }
 
+// Writes the model card of a finished run or, with `several`, of each of them and of the best. The
+// models are there without it, so an error is a warning.
+void WriteCards(const std::string& directory, const SweepSummary* several = nullptr) {
+  if (!ProgramRanks().first()) return;
+  absl::Status status;
+  std::string best = directory;
+  if (several != nullptr) {
+    best = JoinPath(directory, several->runs[several->best].folder);
+    for (const SweepSummary::Run& run : several->runs) {
+      const std::string folder = JoinPath(directory, run.folder);
+      if (run.status.ok()) status.Update(WriteModelCard(folder, folder));
+    }
+  }
+  status.Update(WriteModelCard(directory, best));
+  if (!status.ok())
+    std::fprintf(stderr, "warning: no README.md: %s\n", std::string(status.message()).c_str());
+}
+
 absl::Status Sweep(
     const TrainOptions& options, const LoadedSpec& loaded, const Trainer::Options& how) {
   ASSIGN_OR_RETURN(const SweepSummary summary, TrainSweep(loaded, options.sweeps, how));
+  WriteCards(loaded.spec.output().directory(), &summary);
   const SweepSummary::Run& best = summary.runs[summary.best];
   if (PrintsTables(options)) {
     return WriteTables(
@@ -252,6 +272,7 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const SweepSummary all, TrainRepeatedly(loaded, how));
+    WriteCards(loaded.spec.output().directory(), &all);
     json.update({{"best_by", all.metric.name}, {"mean", all.mean}, {"deviation", all.deviation},
         {"best_seed", loaded.spec.seed() + all.best}});
     for (const SweepSummary::Run& run : all.runs) json["values"].push_back(run.value);
@@ -260,6 +281,7 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   const auto trainer = Trainer::Create(loaded, how);
   if (!trainer.ok()) return WithForkHint(trainer.status(), loaded.spec.output().directory());
   ASSIGN_OR_RETURN(const Trainer::Summary summary, (*trainer)->Run());
+  WriteCards(loaded.spec.output().directory());
   json["steps"] = summary.steps;
   json["train_loss"] = summary.loss;
   if (!summary.result.is_null()) json["result"] = summary.result;
