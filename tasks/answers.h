@@ -68,6 +68,9 @@ class Answers {
   virtual Decoder NewDecoder(const Model& /*model*/, const DecodeOptions& /*options*/) const {
     return nullptr;
   }
+  // Returns the probabilities behind an answer [answers, labels], with one answer per text or, of a
+  // tagger, per word; of a regression, the number. By default none.
+  virtual std::vector<float> Probabilities(const TextLogits& /*text*/) const { return {}; }
   // Returns a key that is equal for equal answers; "" if answers are numbers. By default the best
   // label of each row.
   virtual std::string AnswerKey(const TextLogits& text) const;

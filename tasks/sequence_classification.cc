@@ -180,6 +180,11 @@ class SequenceClassification : public LabelledTask {
     const OrderedJson answer = Answer(HowToDecide(), MeanLogits(text));
     return ToJsonLine(answer[spec_.kind() == Spec::MULTI_LABEL ? "labels" : "label"]);
   }
+  std::vector<float> Probabilities(const TextLogits& text) const override {
+    std::vector<float> scores = MeanLogits(text);
+    HowToDecide().ToProbabilities(&scores);
+    return scores;
+  }
   Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
     return [this, how = HowToDecide()](
                const Record&, const TextLogits& text) { return Answer(how, MeanLogits(text)); };

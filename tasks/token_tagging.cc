@@ -8,6 +8,7 @@
 #include "tasks/data/readers.h"
 #include "tasks/labelled_task.h"
 #include "tasks/labels.h"
+#include "tasks/probabilities.h"
 #include "tasks/store_builder.h"
 #include "tasks/tags.h"
 
@@ -335,6 +336,15 @@ class TokenTagging : public LabelledTask {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
+  // Of each word by itself, without the rules of spans and a CRF.
+  std::vector<float> Probabilities(const TextLogits& text) const override {
+    std::vector<float> all;
+    for (int64_t row = 0; row < text.logits.rows; ++row) {
+      all.insert(all.end(), text.logits.f32(row), text.logits.f32(row) + text.logits.cols);
+      Softmax(all.data() + row * text.logits.cols, text.logits.cols);
+    }
+    return all;
+  }
   Decoder NewDecoder(const Model& model, const DecodeOptions& options) const override {
     const bool viterbi = options.viterbi.value_or(spec_.viterbi());
     return [answers = TagAnswers(model, tokenizer(), viterbi)](const Record& record,

@@ -118,6 +118,29 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
   return cells;
 }
 
+// Returns the words of an explanation that spoke most for the answer, at most five: "refund card";
+// of several labels "billing: refund card; legal: lawyer".
+std::string Carriers(const OrderedJson& words) {
+  std::map<std::string, std::vector<std::pair<double, std::string>>> by_label;
+  const auto add = [&](const std::string& label, double effect, const OrderedJson& word) {
+    if (effect > 0) by_label[label].emplace_back(-effect, word["text"].get<std::string>());
+  };
+  for (const OrderedJson& word : words) {
+    if (word.contains("effect")) add("", word["effect"].get<double>(), word);
+    if (!word.contains("effects")) continue;
+    for (const auto& [label, effect] : word["effects"].items())
+      add(label, effect.get<double>(), word);
+  }
+  std::vector<std::string> parts;
+  for (auto& [label, list] : by_label) {
+    absl::c_stable_sort(list, [](const auto& a, const auto& b) { return a.first < b.first; });
+    list.resize(std::min<size_t>(list.size(), 5));
+    parts.push_back(absl::StrCat(label, label.empty() ? "" : ": ",
+        absl::StrJoin(list, " ", [](std::string* out, const auto& word) { *out += word.second; })));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 // Returns the columns of an answer: lists become words between blanks, labels between separators.
 // Control characters of the model are escaped.
 Cells AnswerCells(const OrderedJson& answer, const std::string& separator, bool decimal_comma) {
@@ -135,6 +158,8 @@ Cells AnswerCells(const OrderedJson& answer, const std::string& separator, bool 
       cells.emplace_back("words", Joined(value, " ", "text"));
       if (value.empty() || value.front().is_object())
         cells.emplace_back("tags", QuotePath(Joined(value, " ", "label")));
+    } else if (name == "explanation" && (value.empty() || value.front().is_object())) {
+      cells.emplace_back(name, Carriers(value));
     } else if (name == "scores") {
       for (const auto& [label, score] : value.items())
         cells.emplace_back("score_" + QuotePath(label), number(score));

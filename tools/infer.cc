@@ -7,18 +7,23 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 #include "encoder/folder/adapter.h"
 #include "proto/spec.h"
 #include "tasks/compute_type.h"
+#include "tasks/inference/explainer.h"
 #include "tasks/run/run_folder.h"
+#include "tools/explain_page.h"
 #include "tools/file_options.h"
 
 namespace cloze {
 namespace {
 
 constexpr size_t kMaxAdapters = 32;  // for which records are read at once
+constexpr int64_t kExplained = 64;   // records that are read at once with --explain
+constexpr int64_t kMostSections = 1000;
 
 // Returns `text` without white space at its ends and, with `lowercase`, in lower case.
 std::string Stripped(const std::string& text, bool lowercase) {
@@ -34,6 +39,72 @@ std::string Stripped(const std::string& text, bool lowercase) {
   }
   out.resize(end);
   return out;
+}
+
+using Answered = absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)>;
+
+// Answers the records and, unless `explainer` is null, explains the answers.
+absl::Status AnswerRecords(
+    Predictor& predictor, Explainer* explainer, absl::Span<const Record> records, Answered write) {
+  if (explainer == nullptr) return predictor.Answer(records, write);
+  std::vector<OrderedJson> answers;
+  const absl::Status status =
+      predictor.Answer(records, [&](const Record&, const OrderedJson& answer) {
+        answers.push_back(answer);
+        return absl::OkStatus();
+      });
+  RETURN_IF_ERROR(explainer->Explain(records, absl::MakeSpan(answers)));
+  for (size_t i = 0; i < answers.size(); ++i) RETURN_IF_ERROR(write(records[i], answers[i]));
+  return status;
+}
+
+// Writes all answers as a page.
+absl::Status WritePage(Predictor& predictor, Explainer& explainer, const InferOptions& options,
+    InputReader& reader, LineWriter& writer) {
+  std::string sections;
+  int64_t texts = 0;
+  RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
+    return AnswerRecords(
+        predictor, &explainer, records, [&](const Record& record, const OrderedJson& answer) {
+          if (texts++ < kMostSections) sections += ExplainSection(record, answer);
+          return absl::OkStatus();
+        });
+  }));
+  if (texts > kMostSections)
+    std::fprintf(stderr, "cloze: the page shows the first %lld of %s\n", (long long)kMostSections,
+        Counted(texts, "text").c_str());
+  return writer.WriteText(ExplainPage(options.model, sections));
+}
+
+// Writes all answers as lines. Sets *unplaced to AnswerWriter::unplaced.
+absl::Status WriteAnswers(Predictor& predictor, Explainer* explainer, const InferOptions& options,
+    InputReader& reader, LineWriter& writer, int64_t* unplaced) {
+  const bool table = options.format == "csv" || options.format == "tsv";
+  OrderedJson empty = table ? predictor.EmptyAnswer() : OrderedJson();
+  if (explainer != nullptr && table) explainer->AddEmpty(&empty);
+  AnswerWriter answers(options.format, options.on_error == "line", &writer, std::move(empty),
+      options.label_separator);
+  // A table that is answered by a table keeps its form, but not on a terminal.
+  const bool terminal = (options.out.empty() || options.out == "-") && ::isatty(1) == 1;
+  const auto keep_form = [&] {
+    const std::optional<FileForm> form = reader.form();
+    if (form && !terminal && options.format == reader.format()) answers.SetForm(*form);
+  };
+  RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
+    keep_form();
+    return AnswerRecords(
+        predictor, explainer, records, [&](const Record& record, const OrderedJson& answer) {
+          absl::Status status = answers.Write(record, reader.columns(), answer);
+          if (ExitOf(status) != Exit::kData) return status;
+          return Annotate(status, options.input.name(), ":", record.line);
+        });
+  }));
+  *unplaced = answers.unplaced();
+  keep_form();
+  if (answers.lost() > 0)
+    std::fprintf(stderr, "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
+        Counted(answers.lost(), "character").c_str());
+  return answers.Finish(reader.columns());
 }
 
 }  // namespace
@@ -121,6 +192,27 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
   command.Add("--force", &options->force, "Replace an existing file.");
 }
 
+void AddExplain(Command& command, InferOptions* options) {
+  command.Add("--explain", &options->explain,
+      absl::StrCat("Add the words that carried each answer: \"effect\" is by how much its "
+                   "probability falls without the word. Takes a pass of the model for each word of "
+                   "a text (at most ",
+          Explainer::kMostParts,
+          "; of longer texts, runs of words "
+          "are left out). --format html or --out FILE.html writes a page with highlights "
+          "(of the first ",
+          kMostSections, " texts)."));
+}
+
+absl::Status SetHtml(InferOptions* options) {
+  options->html = options->format == "html" ||
+                  (options->format.empty() && (absl::EndsWith(options->out, ".html") ||
+                                                  absl::EndsWith(options->out, ".htm")));
+  if (options->format == "html") options->format.clear();
+  if (!options->html || options->explain) return absl::OkStatus();
+  return UsageError("--format html: shows what carried the answers: expected --explain");
+}
+
 void AddViterbi(Command& command, std::optional<bool>* viterbi) {
   command.AddSwitch("viterbi", viterbi,
       "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
@@ -151,7 +243,7 @@ std::optional<bool> Int8Of(const InferOptions& options) {
 }
 
 absl::Status CheckAnswersName(const InferOptions& options) {
-  if (!options.format.empty()) return absl::OkStatus();
+  if (!options.format.empty() || options.html) return absl::OkStatus();
   return CheckExtension(options.out, {"csv", "tsv", "jsonl", "json"}, ", or --format");
 }
 
@@ -173,6 +265,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   RETURN_IF_ERROR(CheckPairs(input));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMaxAdapters));
+  if (options->explain) input.records = std::min(input.records, kExplained);
   return session;
 }
 
@@ -256,34 +349,21 @@ Predictor::Options PredictorOptions(
 
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   RETURN_IF_ERROR(CheckAnswersName(options));
+  std::optional<Explainer> explainer;
+  if (options.explain) {
+    ASSIGN_OR_RETURN(explainer, Explainer::Create(&predictor));
+  }
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   int64_t unplaced = 0;
-  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
-    const bool table = options.format == "csv" || options.format == "tsv";
-    AnswerWriter answers(options.format, options.on_error == "line", &writer,
-        table ? predictor.EmptyAnswer() : OrderedJson(), options.label_separator);
-    // A table that is answered by a table keeps its form, but not on a terminal.
-    const bool terminal = (options.out.empty() || options.out == "-") && ::isatty(1) == 1;
-    const auto keep_form = [&] {
-      const std::optional<FileForm> form = reader.form();
-      if (form && !terminal && options.format == reader.format()) answers.SetForm(*form);
-    };
-    RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
-      keep_form();
-      return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
-        absl::Status status = answers.Write(record, reader.columns(), answer);
-        if (ExitOf(status) != Exit::kData) return status;
-        return Annotate(status, options.input.name(), ":", record.line);
-      });
-    }));
-    unplaced = answers.unplaced();
-    keep_form();
-    if (answers.lost() > 0)
-      std::fprintf(stderr,
-          "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
-          Counted(answers.lost(), "character").c_str());
-    return answers.Finish(reader.columns());
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
+    return options.html ? WritePage(predictor, *explainer, options, reader, writer)
+                        : WriteAnswers(predictor, explainer.has_value() ? &*explainer : nullptr,
+                              options, reader, writer, &unplaced);
   }));
+  if (explainer.has_value() && explainer->shortened() > 0)
+    std::fprintf(stderr,
+        "cloze: longer than %lld words: %s, of which runs of words were left out\n",
+        (long long)Explainer::kMostParts, Counted(explainer->shortened(), "text").c_str());
   ReportCut(predictor.cut());
   ReportEmpty(predictor.empty(), "whose answer is empty");
   return InvalidLines(options.input.name(), predictor.failed() + unplaced, kSeeErrors);

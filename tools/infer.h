@@ -27,6 +27,8 @@ struct InferOptions {
   std::string format, out;            // of the answers
   std::string label_separator = ",";  // between the labels of a cell
   bool force = false;                 // replace `out`
+  bool explain = false;               // add the words that carried each answer
+  bool html = false;                  // as a page in place of `format`
 };
 
 // Adds --model, --adapter and --compute; with `input` also the options of AddInputOptions.
@@ -44,6 +46,11 @@ void AddOnError(Command& command, InferOptions* options,
     absl::string_view line = "its answer is {\"id\": ..., \"line\": ..., \"error\": ...}");
 // Adds --format, with `choices`, --out and --force.
 void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices);
+// Adds --explain.
+void AddExplain(Command& command, InferOptions* options);
+// Moves the format html, and a name of --out that ends in .html, into options->html. kUsage without
+// --explain.
+absl::Status SetHtml(InferOptions* options);
 // Adds --viterbi and --no-viterbi.
 void AddViterbi(Command& command, std::optional<bool>* viterbi);
 

@@ -6,6 +6,7 @@ namespace cloze {
 namespace {
 
 absl::Status Predict(InferOptions options) {
+  RETURN_IF_ERROR(SetHtml(&options));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options));
   ASSIGN_OR_RETURN(
       const auto predictor, Predictor::Create(*session, PredictorOptions(options, "predict")));
@@ -32,12 +33,14 @@ void AddPredict(Command& app) {
       "that the run was trained on.",
       "  cloze predict --model runs/sst2 texts.txt\n"
       "  cloze predict --model runs/sst2 --format csv new.csv > predictions.csv\n"
+      "  cloze predict --model runs/sst2 --explain new.csv --out why.html\n"
       "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "
       "--input-format jsonl",
       [](Command& command, InferOptions& options) {
         AddInferOptions(command, &options);
-        AddOutputOptions(command, &options, {"csv", "tsv", "jsonl"});
+        AddOutputOptions(command, &options, {"csv", "tsv", "jsonl", "html"});
         AddOnError(command, &options);
+        AddExplain(command, &options);
       },
       Predict);
 }

@@ -123,6 +123,7 @@ absl::Status SetFormats(InferOptions* options) {
 }
 
 absl::Status Tag(TagOptions options) {
+  RETURN_IF_ERROR(SetHtml(&options.infer));
   RETURN_IF_ERROR(SetFormats(&options.infer));
   InputOptions& input = options.infer.input;
   input.blanks = true;
@@ -140,6 +141,8 @@ absl::Status Tag(TagOptions options) {
   if (!conll && !options.column.empty())
     return UsageError("--column: only for --format conll and conllu");
   if (!conll) return AnswerInput(*predictor, options.infer);
+  if (options.infer.explain)
+    return UsageError("--explain: not for CoNLL files: expected texts or JSON lines");
   if (options.infer.on_error == "line") return UsageError("--on-error line: not for CoNLL files");
   if (options.infer.format.empty())
     RETURN_IF_ERROR(CheckExtension(options.infer.out, {"conll", "conllu"}, ", or --format"));
@@ -165,8 +168,9 @@ void AddTag(Command& app) {
     AddFileOptions(command, &options.infer.input.reading, kReadAsTrained);
     AddFieldOptions(command, &options.infer.input);
     AddOutputOptions(
-        command, &options.infer, {"csv", "tsv", "jsonl", "conll", "conllu", "text", "ids"});
+        command, &options.infer, {"csv", "tsv", "jsonl", "html", "conll", "conllu", "text", "ids"});
     AddOnError(command, &options.infer);
+    AddExplain(command, &options.infer);
     command.Add("--column", &options.column,
         "conll, conllu: column for the labels, a name or a number from 1. Default: the one that "
         "the model was trained on, else the last one (conll) or UPOS (conllu).");

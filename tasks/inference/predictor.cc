@@ -114,6 +114,29 @@ OrderedJson Predictor::AnswerWithoutModel(
   return members;
 }
 
+absl::Status Predictor::Probabilities(absl::Span<const Record> records,
+    absl::FunctionRef<void(size_t i, std::vector<float> probabilities)> f) {
+  std::vector<Query> queries;
+  for (const Record& record : records) {
+    CutCounts ignored;
+    ASSIGN_OR_RETURN(const int adapter, session_.AdapterNamed(record.adapter));
+    ASSIGN_OR_RETURN(
+        std::vector<Example> windows, Of(adapter).task->Encode(record, session_.input(), &ignored));
+    for (Example& window : windows) queries.push_back({std::move(window), adapter});
+  }
+  size_t done = 0;
+  int adapter = kDefaultAdapter;
+  WindowJoiner joiner(
+      [&](const TextLogits& text) { f(done++, Of(adapter).task->Probabilities(text)); });
+  RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
+    if (!queries[q].continues) joiner.Finish();
+    adapter = queries[q].adapter;
+    joiner.Add(queries[q], logits);
+  }));
+  joiner.Finish();
+  return absl::OkStatus();
+}
+
 absl::Status Predictor::Answer(absl::Span<const Record> records,
     absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
   const auto run = [&](absl::Span<const Query> queries, Emit emit) -> absl::Status {

@@ -35,6 +35,12 @@ class Predictor {
   // model cannot answer a text.
   const OrderedJson& EmptyAnswer() { return EmptyAnswer(kDefaultAdapter); }
 
+  // Calls f(i, probabilities) for each record in order, with Answers::Probabilities. Empty records
+  // are encoded as others. Errors of the records, which must not be wrong, and of the model.
+  absl::Status Probabilities(absl::Span<const Record> records,
+      absl::FunctionRef<void(size_t i, std::vector<float> probabilities)> f);
+
+  Session& session() { return session_; }
   // The task of records that name no adapter.
   const Task& task() { return *Of(kDefaultAdapter).task; }
   // Counts of the texts so far that did not fit into the model.
