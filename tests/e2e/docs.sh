@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs.sh PROGRAM [--update]: checks docs/ against the program.
-#   - Runs the tutorials as they are written: of each page, in an empty folder, blocks ```textproto NAME are written to the
-#     file NAME and blocks ```sh are run. Only pretraining and the run of translating.md are shortened.
+#   - Runs the tutorials as they are written: of each page, in an empty folder, blocks ```textproto NAME and ```python NAME are
+#     written to the file NAME and blocks ```sh are run. Only pretraining and the run of translating.md are shortened.
 #   - Trains on each example file of data-formats.md (blocks ```file NAME).
 #   - Looks for each message of troubleshooting.md in the sources, and for each local link's file.
 #   - Compares the columns of each row of a table with those of its header.
@@ -92,7 +92,7 @@ encoder() {  # a small model folder that stands for a public one
 }
 prepare() {
   case $1 in
-    first-classifier) tickets ;;
+    first-classifier | coming-from-pandas) tickets ;;
     own-language)
       language 2000 > text.txt
       language 100 | treebank > train.conllu
@@ -126,7 +126,7 @@ tutorial() {
   mkdir "$work/$1" && cd "$work/$1"
   prepare "$1" 2> prepare.log || { cat prepare.log >&2; fail "$1: preparation failed"; }
   awk '
-    /^```textproto / { file = $2; on = 1; next }
+    /^```(textproto|python) / { file = $2; on = 1; next }
     /^```sh$/ { file = ".commands"; on = 1; next }
     /^```/ { on = 0; next }
     on { print > file }' "$root/docs/$1.md"
@@ -161,6 +161,11 @@ formats
 (tutorial first-classifier)
 grep -q '"label": "billing"' "$work/first-classifier/.out" || fail "first-classifier.md: wrong answer"
 [ "$(wc -l < "$work/first-classifier/predictions.csv")" -eq 1201 ] || fail "first-classifier.md: not all rows have an answer"
+if command -v python3 > /dev/null; then
+  (tutorial coming-from-pandas)
+  grep -qx '1 because of: card' "$work/coming-from-pandas/.out" || fail "coming-from-pandas.md: wrong answer: $(grep because "$work/coming-from-pandas/.out")"
+  [ "$(wc -l < "$work/coming-from-pandas/labelled.csv")" -eq 1201 ] || fail "coming-from-pandas.md: not all rows have an answer"
+fi
 (tutorial own-language)
 grep -q $'\tVERB\t' "$work/own-language/tagged.conllu" || fail "own-language.md: nothing tagged"
 (tutorial adapting)
