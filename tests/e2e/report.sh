@@ -37,7 +37,7 @@ rm other/about.json
 sed -i 's/,"calibration":.*/}}/' other/metrics.json
 "$program" report other --out old.html > log
 grep -q '<h3>Calibration' old.html && fail "old.html has a calibration"
-grep -q 'class="lead">Right on .* of 1[0-9][0-9] held-out texts' report.html || fail "report.html: no sentence"
+grep -q 'class="lead">Right on .* of 1[0-9][0-9] held-out rows.*words alone' report.html || fail "report.html: no sentence"
 grep -qE '<small>(id|data.csv:)[^<]*' report.html || fail "report.html: errors without their rows"
 grep -q 'seed</td><td>.*2</td>' both.html || fail "both.html: the seeds that differ are missing"
 grep -q 'paired bootstrap' both.html || fail "both.html: the answers are not compared"
@@ -72,7 +72,7 @@ for page in report both old why; do
     [ -s "$page-$width.png" ] || fail "$page: no picture"
     ! grep 'CONSOLE' log || fail "$page: see the console above"
     # The browser itself asks its maker for updates.
-    ! grep -oE '"url":"(https?|wss?|ftp)://[^"]*' net.json | grep -vE '://[a-z0-9.]*\.(google|googleapis)\.com/' || fail "$page: it loads the above"
+    ! grep -oE '"url":"(https?|wss?|ftp)://[^"]*' net.json | grep -vE '://[a-z0-9.-]*\.(google|googleapis)\.com/' || fail "$page: it loads the above"
   done
   for width in 420 800 1600; do fits "$page" "$width"; done
   "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --disable-background-networking --dump-dom \
