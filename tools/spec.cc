@@ -32,14 +32,11 @@ absl::Status Check(const SpecOptions& options) {
   return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
-// Saves standard input, so that it can be read twice. Returns the name that it should have.
-absl::StatusOr<std::string> SaveInput(const std::string& path) {
+// Saves standard input, so that it can be read twice.
+absl::Status SaveInput(const std::string& path) {
   constexpr int64_t kMost = 1 << 30;
   ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMost));
-  RETURN_IF_ERROR(WriteNewFile(path, text));
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  const bool json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
-  return json ? "data.jsonl" : "data.csv";
+  return WriteNewFile(path, text);
 }
 
 absl::Status PrintNewSpec(NewSpecOptions options) {
@@ -50,7 +47,8 @@ absl::Status PrintNewSpec(NewSpecOptions options) {
     if (options.files.size() > 1)
       return UsageError("a stream must be the only input: expected files");
     file = JoinPath(scratch.path(), "input");
-    ASSIGN_OR_RETURN(options.save_as, SaveInput(file));
+    RETURN_IF_ERROR(SaveInput(file));
+    options.save_as = "data";
   }
   ASSIGN_OR_RETURN(const NewSpec spec, GuessSpec(options));
   const std::string use =

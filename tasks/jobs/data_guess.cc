@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -139,9 +140,12 @@ void FindForm(const std::string& path, absl::string_view text, DataSpec* data) {
   } else if (format == DataSpec::TEXT) {
     const absl::string_view line = text.substr(0, text.find('\n'));
     const bool tabs = tab_form.delimiter == '\t';
-    const bool table = !by_name && absl::StrContains(line, form.delimiter);
+    const absl::string_view rest = text.substr(std::min(line.size() + 1, text.size())),
+                            second = rest.substr(0, rest.find('\n'));
+    const bool table = !by_name && absl::StrContains(line, form.delimiter) &&
+                       absl::StrContains(second, form.delimiter);
+    if (table) format = DataSpec::CSV;
     if (tabs && absl::StrContains(line, '\t')) format = DataSpec::TSV;
-    if (!tabs && table) format = DataSpec::CSV;
   }
   if (format != by_name.value_or(DataSpec::BY_EXTENSION)) data->set_format(format);
   if (format == DataSpec::TEXT && by_name == DataSpec::TEXT) data->clear_format();
@@ -323,8 +327,12 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
   } else {
     guess->text = &guess->columns[0];
   }
-  if (guess->text == nullptr)
-    return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": no column of texts");
+  if (guess->text == nullptr) {
+    std::vector<std::string> names;
+    for (const Column& column : guess->columns) names.push_back(column.Describe());
+    return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": no column of texts: found ",
+        absl::StrJoin(names, ", "));
+  }
   SetTask(guess);
   guess->words = guess->text->words();
   for (size_t i = 0; guess->pair != nullptr && i < guess->words.size(); ++i) {

@@ -116,6 +116,10 @@ TEST_F(NewSpecTest, OtherTasks) {
   Write("f.txt", Rows("__label__%i %t\n"));
   Guess({"f.txt"});
   EXPECT_EQ(spec_.train().format(), DataSpec::FASTTEXT);
+  Write("stream", "Nr;Text;Klasse\n" + Rows("%i;\"%t;\nx\";%l\n"));
+  Guess({"stream"});
+  EXPECT_EQ(spec_.train().format(), DataSpec::CSV);
+  EXPECT_EQ(spec_.train().label_field(), "Klasse");
   Write("q.json", "{\"data\": [{\"paragraphs\": [{\"qas\": []}]}]}");
   Guess({"q.json"});
   EXPECT_TRUE(spec_.has_question_answering());
@@ -147,6 +151,9 @@ TEST_F(NewSpecTest, Refusals) {
   ExpectError(GuessSpec({.files = {Path("gone.csv")}}).status(), Exit::kNoInput, "gone.csv");
   Write("e.csv", "");
   ExpectError(GuessSpec({.files = {Path("e.csv")}}).status(), Exit::kData, "e.csv: no rows");
+  Write("n.csv", "a,b\n1,2\n");
+  ExpectError(
+      GuessSpec({.files = {Path("n.csv")}}).status(), Exit::kData, "no column of texts: found a (");
   Write("x.xlsx", "PK");
   ExpectError(GuessSpec({.files = {Path("x.xlsx")}}).status(), Exit::kSpec, "save it in Excel");
   Write("t.csv", "text,label\n" + Rows("%t,%l\n"));
