@@ -15,6 +15,9 @@ namespace {
 
 constexpr int64_t kMostTokens = 3'000'000;
 constexpr double kPenalty = 0.1;
+// Of the linear model; fitting it needs some 200 bytes for each weight and 16 for each score.
+constexpr int64_t kMostWeights = 1'000'000, kMostScores = 5'000'000;
+constexpr int64_t kLeastFeatures = 100;
 
 using Kind = SequenceClassificationSpec::Kind;
 
@@ -26,24 +29,24 @@ struct Texts {
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Calls `visit` with the sequences of each text.
+// Calls `visit` with the sequences of each text. With a stride, each sequence counts as a text, so
+// that the others need not be read.
 absl::Status ForTexts(
     const Texts& texts, absl::FunctionRef<void(const std::vector<Example>& text)> visit) {
   std::vector<Example> text;
   int64_t number = 0;
-  const auto end = [&] {
-    if (!text.empty() && number++ % texts.stride == 0) visit(text);
-    text.clear();
-    return texts.most == 0 || number < texts.most;
-  };
-  for (int64_t i = 0; i < texts.store.size(); ++i) {
+  for (int64_t i = 0; i < texts.store.size(); i += texts.stride) {
     if (texts.stop != nullptr && *texts.stop) return Error(Exit::kInterrupted, "stopped");
     Example example;
     RETURN_IF_ERROR(texts.store.Read(i, &example));
-    if (!example.continues && !end()) return absl::OkStatus();
+    if (!text.empty() && (texts.stride > 1 || !example.continues)) {
+      visit(text);
+      text.clear();
+      if (texts.most > 0 && ++number >= texts.most) return absl::OkStatus();
+    }
     text.push_back(std::move(example));
   }
-  end();
+  if (!text.empty()) visit(text);
   return absl::OkStatus();
 }
 
@@ -69,26 +72,49 @@ absl::StatusOr<CountedTexts> CountTokens(const Texts& of, const Tokenizer& token
   return texts;
 }
 
-// Returns log(texts / texts with the token) of each token; 0 for tokens that no text has.
-std::vector<double> InverseFrequencies(const SparseRows& counts) {
-  std::vector<double> weights(counts.features);
-  for (const int32_t token : counts.index) ++weights[token];
-  for (double& w : weights)
-    w = w > 0 ? std::log((1.0 + static_cast<double>(counts.rows())) / w) : 0;
-  return weights;
-}
-
-void Weigh(const std::vector<double>& weights, SparseRows* rows) {
-  for (int64_t r = 0; r < rows->rows(); ++r) {
-    double squares = 0;
-    for (int64_t i = rows->begin(r); i < rows->ends[r]; ++i) {
-      rows->value[i] = static_cast<float>(std::log1p(rows->value[i]) * weights[rows->index[i]]);
-      squares += double{rows->value[i]} * rows->value[i];
+// The tokens that are features, and their weights.
+class Features {
+ public:
+  // At most `most` features: the tokens that the most of these texts have.
+  Features(const SparseRows& texts, int64_t most) : feature_(texts.features, -1) {
+    std::vector<int64_t> counts(texts.features);
+    for (const int32_t token : texts.index) ++counts[token];
+    std::vector<int32_t> tokens;
+    for (int32_t token = 0; token < texts.features; ++token)
+      if (counts[token] > 0) tokens.push_back(token);
+    std::stable_sort(
+        tokens.begin(), tokens.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
+    tokens.resize(std::min<int64_t>(most, static_cast<int64_t>(tokens.size())));
+    for (const int32_t token : tokens) {
+      feature_[token] = static_cast<int32_t>(weights_.size());
+      weights_.push_back(std::log((1.0 + static_cast<double>(texts.rows())) / counts[token]));
     }
-    const auto scale = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
-    for (int64_t i = rows->begin(r); i < rows->ends[r]; ++i) rows->value[i] *= scale;
   }
-}
+  int64_t size() const { return static_cast<int64_t>(weights_.size()); }
+
+  // Returns rows of length 1 in place of counts.
+  SparseRows Weigh(const SparseRows& counts) const {
+    SparseRows rows = {.features = size()};
+    for (int64_t r = 0; r < counts.rows(); ++r) {
+      std::vector<std::pair<int32_t, float>> row;
+      double squares = 0;
+      for (int64_t i = counts.begin(r); i < counts.ends[r]; ++i) {
+        const int32_t feature = feature_[counts.index[i]];
+        if (feature < 0) continue;
+        const double x = std::log1p(counts.value[i]) * weights_[feature];
+        row.emplace_back(feature, static_cast<float>(x));
+        squares += x * x;
+      }
+      for (auto& [feature, x] : row) x = static_cast<float>(x / std::sqrt(squares));
+      rows.Add(row);
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<int32_t> feature_;  // of each token; -1: none
+  std::vector<double> weights_;   // of features
+};
 
 // Returns the score of predictions for all held-out texts. `scores_of(r)` gives the scores of text
 // r.
@@ -137,22 +163,12 @@ std::vector<float> TargetsOf(Kind kind, size_t outputs, const std::vector<Exampl
 
 absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& labels,
     const Tokenizer& tokenizer, const Texts& train, const Texts& validation) {
-  ASSIGN_OR_RETURN(CountedTexts known, CountTokens(train, tokenizer));
-  ASSIGN_OR_RETURN(CountedTexts held_out, CountTokens(validation, tokenizer));
-  const std::vector<double> weights = InverseFrequencies(known.rows);
-  Weigh(weights, &known.rows);
-  Weigh(weights, &held_out.rows);
+  ASSIGN_OR_RETURN(const CountedTexts known, CountTokens(train, tokenizer));
+  ASSIGN_OR_RETURN(const CountedTexts held_out, CountTokens(validation, tokenizer));
   const bool single = kind == SequenceClassificationSpec::SINGLE_LABEL,
              number = kind == SequenceClassificationSpec::REGRESSION;
   const size_t outputs = labels.size();
   const std::vector<float> targets = TargetsOf(kind, outputs, known.answers);
-  const LinearModel model = FitLinear({.rows = known.rows,
-      .targets = targets,
-      .outputs = static_cast<int64_t>(outputs),
-      .loss = single   ? LinearLoss::kSoftmax
-              : number ? LinearLoss::kSquared
-                       : LinearLoss::kLogistic,
-      .penalty = kPenalty});
   std::vector<double> frequent(outputs, -0.5);  // share of each label - 1/2
   for (size_t i = 0; i < targets.size(); ++i)
     frequent[i % outputs] += targets[i] / static_cast<double>(known.answers.size());
@@ -164,8 +180,19 @@ absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& lab
   if (!number)
     result.most_frequent =
         ScoreTexts(kind, labels, held_out.answers, [&](int64_t) { return frequent; });
+  const int64_t most = kMostWeights / static_cast<int64_t>(outputs);
+  if (most < kLeastFeatures) return result;
+  const Features features(known.rows, most);
+  const SparseRows rows = features.Weigh(known.rows), others = features.Weigh(held_out.rows);
+  const LinearModel model = FitLinear({.rows = rows,
+      .targets = targets,
+      .outputs = static_cast<int64_t>(outputs),
+      .loss = single   ? LinearLoss::kSoftmax
+              : number ? LinearLoss::kSquared
+                       : LinearLoss::kLogistic,
+      .penalty = kPenalty});
   result.words = ScoreTexts(
-      kind, labels, held_out.answers, [&](int64_t r) { return model.Scores(held_out.rows, r); });
+      kind, labels, held_out.answers, [&](int64_t r) { return model.Scores(others, r); });
   return result;
 }
 
@@ -225,7 +252,12 @@ absl::StatusOr<Baselines> OfTags(
 absl::StatusOr<Baselines> MeasureBaselines(const TaskSpec& spec, const ModelConfig& config,
     const Tokenizer& tokenizer, const ExampleStore& train, const ExampleStore& validation,
     const std::atomic<bool>* stop) {
-  const Texts known = {train, (train.tokens() + kMostTokens - 1) / kMostTokens, 0, stop},
+  const auto parts = [](int64_t size, int64_t most) { return (size + most - 1) / most; };
+  const auto labels = static_cast<int64_t>(std::max<size_t>(config.labels.size(), 1));
+  const int64_t by_tokens = parts(train.tokens(), kMostTokens),
+                by_scores =
+                    spec.has_token_tagging() ? 1 : parts(train.size() * labels, kMostScores);
+  const Texts known = {train, std::max<int64_t>({by_tokens, by_scores, 1}), 0, stop},
               held_out = {validation, 1, spec.evaluation().max_examples(), stop};
   if (spec.has_token_tagging()) return OfTags(config.labels, known, held_out);
   if (!spec.has_sequence_classification()) return Baselines();

@@ -30,7 +30,8 @@ struct Baselines {
 // Measures them in about a second, on evaluation.max_examples texts: trains on at most 3 million
 // tokens, evenly spaced over the data. The linear model sees each text as log(1 + count) of its
 // tokens times log(texts / texts with the token), at length 1, and has a penalty of 0.1 (C = 10 in
-// scikit-learn). kInterrupted when stopped.
+// scikit-learn). Its size is limited: with many labels it learns from fewer texts and from the most
+// frequent tokens only, and with more than 10,000 labels there is none. kInterrupted when stopped.
 absl::StatusOr<Baselines> MeasureBaselines(const TaskSpec& spec, const ModelConfig& config,
     const Tokenizer& tokenizer, const ExampleStore& train, const ExampleStore& validation,
     const std::atomic<bool>* stop);

@@ -16,6 +16,7 @@ struct RunFacts {
   double rows = 0;    // sequences of the training data
   double tokens = 0;  // of all of them
   int64_t hidden = 0;
+  int64_t labels = 0;       // 0: the task has none
   bool pretrained = false;  // the weights of the encoder come from a folder
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -175,8 +173,13 @@ absl::Status MakeVocabFolder(const TaskSpec& spec, const std::string& checkpoint
   const auto tokenizer =
       checkpoint.empty() ? LearnTokenizer(spec, options, report) : LoadTokenizer(checkpoint, true);
   RETURN_IF_ERROR(tokenizer.status());
-  std::error_code failed;  // Commit reports what is left
-  std::filesystem::remove_all(folder, failed);
+  if (PathExists(folder)) {  // of a run that was killed before its first checkpoint
+    const auto before = LoadTokenizer(folder, true);
+    if (before.ok() && (*before)->SameIds(**tokenizer)) return absl::OkStatus();
+    return Error(Exit::kCannotCreate, QuotePath(folder),
+        ": is not the vocabulary that this run learns from its texts (set model.tokenizer to use "
+        "it, or choose another output.directory)");
+  }
   ASSIGN_OR_RETURN(AtomicFolder files, AtomicFolder::Create(folder));
   RETURN_IF_ERROR(SaveTokenizer(**tokenizer, files.path(), spec.model().encoder().max_positions()));
   return files.Commit();

@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LearnTokenizer(
     const TaskSpec& spec, const LearnOptions& options, std::string* report = nullptr);
 
 // Makes VocabFolder(spec) complete on disk: restores it, if it is missing, from `checkpoint`, whose
-// run has learned it; learns it for a new run, which has none ("").
+// run has learned it; learns it for a new run, which has none (""). kCannotCreate if the folder
+// holds something else.
 absl::Status MakeVocabFolder(const TaskSpec& spec, const std::string& checkpoint,
     const LearnOptions& options, std::string* report);
 

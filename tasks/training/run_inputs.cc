@@ -202,6 +202,7 @@ RunFacts RunInputs::facts() const {
   return {.rows = static_cast<double>(train->store.size()),
       .tokens = static_cast<double>(train->store.tokens()),
       .hidden = config.hidden,
+      .labels = static_cast<int64_t>(config.labels.size()),
       .pretrained = !loaded.spec.model().start_from().empty()};
 }
 

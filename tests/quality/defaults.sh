@@ -29,7 +29,7 @@ work=$(realpath "$work") d=$(realpath "$work/data")
 minilm=$data/models/all-MiniLM-L6-v2-fp16
 touch "$work/results.tsv"
 
-# -- Data. Each function writes NAME (training rows) and NAME.test; false if the set is not there.
+# -- Data. make_data writes CASE.EXT (training rows) and CASE.test.EXT; false if the set is not there.
 some_rows() { # FILE ROWS: the header and so many rows, evenly spaced
   awk -v n="$2" -v all="$(($(wc -l < "$1") - 1))" 'NR == 1 || int((NR - 2) * n / all) != int((NR - 1) * n / all)' "$1"
 }
@@ -48,47 +48,48 @@ questions() { # questions with the titles of their articles, which come after th
     { text[++n] = key }'
 }
 make_data() { # CASE
-  [ -s "$d/$1.test" ] && return
+  describe "$1"
+  local train=$d/$1.$ext test=$d/$1.test.$ext
+  [ -s "$test" ] && return
   case $1 in
     sst2_*) [ -f "$data/sentiment/sst2/train.tsv" ] || return 1
-      some_rows "$data/sentiment/sst2/train.tsv" "${1#sst2_}" > "$d/$1"; cp "$data/sentiment/sst2/dev.tsv" "$d/$1.test" ;;
-    sst5) cp "$data/sentiment/sst5/train.tsv" "$d/$1" && cp "$data/sentiment/sst5/dev.tsv" "$d/$1.test" ;;
-    imdb) xz -dc "$data/sentiment/imdb/train.tsv.xz" > "$d/$1" && cp "$data/sentiment/imdb/dev.tsv" "$d/$1.test" ;;
+      some_rows "$data/sentiment/sst2/train.tsv" "${1#sst2_}" > "$train"; cp "$data/sentiment/sst2/dev.tsv" "$test" ;;
+    sst5) cp "$data/sentiment/sst5/train.tsv" "$train" && cp "$data/sentiment/sst5/dev.tsv" "$test" ;;
+    imdb) xz -dc "$data/sentiment/imdb/train.tsv.xz" > "$train" && cp "$data/sentiment/imdb/dev.tsv" "$test" ;;
     mrpc) cat "$data"/pairs/mrpc.{train,dev}.jsonl > "$d/all" || return 1
-      awk 'NR % 7' "$d/all" > "$d/$1"; awk 'NR % 7 == 0' "$d/all" > "$d/$1.test" ;;
-    mnli) cp "$data/pairs/mnli.train.jsonl" "$d/$1" && head -n 2000 "$data/pairs/mnli.dev.jsonl" > "$d/$1.test" ;;
-    stsb) cp "$data/similarity/stsb_train.csv" "$d/$1" && cp "$data/similarity/stsb_dev.csv" "$d/$1.test" ;;
-    ewt) cp "$data/tagging/ud_english_ewt/en_ewt-ud-train.conllu" "$d/$1" &&
-      cp "$data/tagging/ud_english_ewt/en_ewt-ud-dev.conllu" "$d/$1.test" ;;
-    wnut17) cp "$data/tagging/wnut17/train.conll" "$d/$1" && cp "$data/tagging/wnut17/dev.conll" "$d/$1.test" ;;
+      awk 'NR % 7' "$d/all" > "$train"; awk 'NR % 7 == 0' "$d/all" > "$test" ;;
+    mnli) cp "$data/pairs/mnli.train.jsonl" "$train" && head -n 2000 "$data/pairs/mnli.dev.jsonl" > "$test" ;;
+    stsb) cp "$data/similarity/stsb_train.csv" "$train" && cp "$data/similarity/stsb_dev.csv" "$test" ;;
+    ewt) cp "$data/tagging/ud_english_ewt/en_ewt-ud-train.conllu" "$train" &&
+      cp "$data/tagging/ud_english_ewt/en_ewt-ud-dev.conllu" "$test" ;;
+    wnut17) cp "$data/tagging/wnut17/train.conll" "$train" && cp "$data/tagging/wnut17/dev.conll" "$test" ;;
     types) [ -f "$data/tagging/wikiann_en/dev.conll" ] || return 1
-      types_of "$data/tagging/wikiann_en/train.conll" 20000 > "$d/$1"
-      types_of "$data/tagging/wikiann_en/dev.conll" 2000 > "$d/$1.test" ;;
+      types_of "$data/tagging/wikiann_en/train.conll" 20000 > "$train"
+      types_of "$data/tagging/wikiann_en/dev.conll" 2000 > "$test" ;;
     xquad) [ -f "$data/questions/xquad_en_dev.json" ] || return 1
-      for part in "" .test; do
-        questions | awk -v test="${part:+1}" 'BEGIN { print "text\tlabel" } (NR % 7 > 3) == (test != "")' > "$d/$1$part"
-      done ;;
-    *) echo "defaults.sh: unknown case $1" >&2; exit 64 ;;
+      questions | awk 'BEGIN { print "text\tlabel" } NR % 7 < 4' > "$train"
+      questions | awk 'BEGIN { print "text\tlabel" } NR % 7 > 3' > "$test" ;;
   esac 2> /dev/null
 }
 
-# Sets task, fields, metric and the epochs of the grid.
+# Sets the extension of the files, task, fields, metric and the epochs of the grid.
 describe() { # CASE
-  task='sequence_classification { max_tokens: 128 }' fields='format: TSV' metric=accuracy epochs='2 4 8'
+  task='sequence_classification { max_tokens: 128 }' fields='' metric=accuracy epochs='2 4 8' ext=tsv
   case $1 in
     sst2_60) fields+=' text_field: "sentence"' epochs='10 25 60' ;;
     sst2_1000) fields+=' text_field: "sentence"' epochs='5 12 30' ;;
     sst2_60000) fields+=' text_field: "sentence"' epochs='1 2 3' ;;
     sst5) fields+=' text_field: "sentence"' ;;
     imdb) epochs='1 2 4' ;;
-    mrpc) fields='format: JSONL text_field: "sentence1" text_pair_field: "sentence2"' epochs='3 6 15' ;;
-    mnli) fields='format: JSONL text_field: "premise" text_pair_field: "hypothesis"' ;;
+    mrpc) ext=jsonl fields='text_field: "sentence1" text_pair_field: "sentence2"' epochs='3 6 15' ;;
+    mnli) ext=jsonl fields='text_field: "premise" text_pair_field: "hypothesis"' ;;
     stsb) task='sequence_classification { max_tokens: 128 kind: REGRESSION }' metric=pearson
-      fields='format: CSV header: false text_field: "1" text_pair_field: "2" label_field: "3"' ;;
-    ewt) task='token_tagging { max_tokens: 128 }' fields='format: CONLLU' ;;
-    wnut17) task='token_tagging { max_tokens: 128 }' fields='format: CONLL' metric=span_f1 epochs='3 8 20' ;;
+      ext=csv fields='header: false text_field: "1" text_pair_field: "2" label_field: "3"' ;;
+    ewt) task='token_tagging { max_tokens: 128 }' ext=conllu ;;
+    wnut17) task='token_tagging { max_tokens: 128 }' ext=conll metric=span_f1 epochs='3 8 20' ;;
     types) task='sequence_classification { max_tokens: 128 kind: MULTI_LABEL }' metric=micro_f1 ;;
     xquad) epochs='10 25 60' ;;
+    *) echo "defaults.sh: unknown case $1" >&2; exit 64 ;;
   esac
 }
 
@@ -96,7 +97,7 @@ number() { sed -n "s/.*\"$1\": *\([-0-9.e]*\).*/\1/p" "$2" | head -n 1; }
 
 # Trains and measures unless results.tsv has it: case, start, settings, seed, score, MCC, seconds.
 train() { # CASE START SETTINGS SEED
-  local key run=$work/run model begin seconds
+  local key run=$work/run model begin seconds chosen
   key=$1$'\t'$2$'\t'$3$'\t'$4
   grep -qF "$key"$'\t' "$work/results.tsv" && return
   describe "$1"
@@ -104,15 +105,15 @@ train() { # CASE START SETTINGS SEED
   [ "$2" = random ] || model="start_from: \"$minilm\""
   rm -rf "$run"
   printf 'model { %s } %s train { files: "%s" %s } %s seed: %s\noutput { directory: "%s" log_every_steps: 1000 }\n' \
-    "$model" "$task" "$d/$1" "$fields" "${3#default}" "$4" "$run" > "$work/spec.textproto"
+    "$model" "$task" "$d/$1.$ext" "$fields" "${3#default}" "$4" "$run" > "$work/spec.textproto"
   begin=$(date +%s)
   "$cloze" finetune "$work/spec.textproto" > "$work/out" 2> "$work/log" || { cat "$work/log" >&2; exit 1; }
-  seconds=$(($(date +%s) - begin))
-  "$cloze" evaluate --model "$run" --data "$d/$1.test" > "$work/evaluation" 2> "$work/log" || { cat "$work/log" >&2; exit 1; }
+  seconds=$(($(date +%s) - begin)) chosen=$(grep -o 'chosen: .*' "$work/log" || true)
+  "$cloze" evaluate --model "$run" --data "$d/$1.test.$ext" > "$work/evaluation" 2> "$work/log" || { cat "$work/log" >&2; exit 1; }
   local score mcc
   score=$(number "$metric" "$work/evaluation") mcc=$(number mcc "$work/evaluation")
   printf '%s\t%s\t%s\t%s\n' "$key" "${score:-0}" "${mcc:-${score:-0}}" "$seconds" >> "$work/results.tsv"
-  echo "$1 $2 ${3} seed $4: $metric ${score:-nan}, $seconds s; $(grep -o 'chosen: .*' "$work/log" || true)" >&2
+  echo "$1 $2 ${3} seed $4: $metric ${score:-nan}, $seconds s; $chosen" >&2
 }
 # Prints the mean score and the least MCC, which is 0 for one label for all rows. CASE START SETTINGS
 mean() {

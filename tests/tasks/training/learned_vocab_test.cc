@@ -73,6 +73,21 @@ TEST_F(LearnedVocabTest, ARunThatCannotBeginLeavesNothing) {
   EXPECT_FALSE(PathExists(Path("run")));
 }
 
+TEST_F(LearnedVocabTest, AnotherVocabularyIsNotReplaced) {
+  std::filesystem::create_directories(Path("run"));
+  std::filesystem::copy(Path("vocab"), Path("run/vocab"));
+  const std::string before = Read(Path("run/vocab/tokenizer.json"));
+  const absl::Status status = Train(Classes("run")).status();
+  EXPECT_EQ(ExitOf(status), Exit::kCannotCreate) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("set model.tokenizer to use it"));
+  EXPECT_EQ(Read(Path("run/vocab/tokenizer.json")), before);
+  // What a killed run has left is the same, and stays.
+  EXPECT_EQ(ExitOf(Train(Classes("killed"), 1).status()), Exit::kInterrupted);
+  std::filesystem::create_directories(Path("again"));
+  std::filesystem::copy(Path("killed/vocab"), Path("again/vocab"));
+  EXPECT_TRUE(Train(Classes("again")).ok()) << progress_;
+}
+
 TEST_F(LearnedVocabTest, HeldOutTextsAreNotLearnedFrom) {
   std::string rows = "text\tlabel\n";
   for (int i = 0; i < 200; ++i)
