@@ -11,13 +11,14 @@
 #include "core/ops/rows.h"
 #include "core/tensor/safetensors.h"
 #include "tools/infer.h"
+#include "tools/text_vectors.h"
 
 namespace cloze {
 namespace {
 
 struct EncodeOptions {
-  InferOptions infer;              // with the output
-  std::string pool, type = "f32";  // of the elements of a matrix
+  InferOptions infer;                      // with the output
+  std::string pool, prompt, type = "f32";  // of the elements of a matrix
   bool all_layers = false, normalize = false;
   std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
   int64_t failed = 0;                      // wrong lines so far, with --on-error line
@@ -228,14 +229,19 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
   options->pool = vectors.has_value() ? vectors->pool : "mean";
   options->normalize |= vectors.has_value() && vectors->normalize;
   options->vectors = std::move(vectors);
+  if (options->prompt.empty()) return absl::OkStatus();
+  const auto role = options->prompt == "query" ? TextRole::kQuery : TextRole::kDocument;
+  if (options->vectors.has_value()) UsePrompt(role, &*options->vectors);
   return absl::OkStatus();
 }
 
 absl::Status EncodeInput(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
-  if (options.pool.empty() && (npy || print || options.type != "f32"))
-    RETURN_IF_ERROR(SetDefaultPool(&options));
+  if (!options.pool.empty() && !options.prompt.empty())
+    return UsageError("--prompt: of the folder's own vectors: expected no --pool with it");
+  if (npy || print || options.type != "f32" || !options.prompt.empty())
+    RETURN_IF_ERROR(options.pool.empty() ? SetDefaultPool(&options) : absl::OkStatus());
   if (options.pool.empty()) options.pool = "none";
   if (options.pool == "none" && options.normalize)
     return UsageError("--normalize: expected --pool class, mean or max with it");
@@ -287,6 +293,10 @@ void AddEncode(Command& app) {
         "this folder (modules.json: pooling, normalization, max_seq_length), else mean; for "
         "other files none.",
         {.choices = {"none", "class", "cls", "mean", "max"}});
+    command.Add("--prompt", &options.prompt,
+        "Put the folder's prompt for queries or for documents before each text, as `cloze search` "
+        "and `evaluate` do, if it has one. Models such as E5 need it for documents.",
+        {.choices = {"query", "document"}});
     command.Add("--type", &options.type,
         "Type of the vectors in a .safetensors file with --pool: int8 has a scale for each vector, "
         "in \"vectors_scale\". `cloze search` reads all three.",

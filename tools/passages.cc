@@ -29,7 +29,7 @@ absl::StatusOr<Passages> PassagesOf(const VectorIndex& index, InputOptions input
     const std::string& path, const std::string& option) {
   if (path.empty()) return Passages{index.ids(), {}};
   input.path = path, input.blanks = true;
-  input.text_pair_field.clear();
+  input.text_pair_field.clear(), input.pairs = false;
   ASSIGN_OR_RETURN(Passages passages, ReadPassages(input));
   const std::string where = absl::StrCat(option, " ", QuotePath(path), ": ");
   if (std::ssize(passages.texts) != index.rows())

@@ -15,8 +15,10 @@ namespace {
 // Returns the documents of each query by the products of vectors.
 absl::StatusOr<std::vector<std::vector<int64_t>>> RankByVectors(
     const RetrievalData& data, TextEncoder& encoder) {
-  ASSIGN_OR_RETURN(const std::vector<float> corpus, encoder.Encode(data.corpus.texts, "documents"));
-  ASSIGN_OR_RETURN(const std::vector<float> queries, encoder.Encode(data.queries.texts, "queries"));
+  ASSIGN_OR_RETURN(const std::vector<float> corpus,
+      encoder.Encode(TextRole::kDocument, data.corpus.texts, "documents"));
+  ASSIGN_OR_RETURN(const std::vector<float> queries,
+      encoder.Encode(TextRole::kQuery, data.queries.texts, "queries"));
   const int64_t dim = encoder.dimensions();
   const auto hits =
       NearestRows({.data = corpus.data(), .rows = std::ssize(data.corpus.texts), .cols = dim},

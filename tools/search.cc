@@ -60,7 +60,8 @@ absl::StatusOr<SearchParts> OpenParts(SearchOptions& options) {
 // Returns the best `count` rows for each text.
 absl::StatusOr<std::vector<std::vector<Hit>>> HitsOf(
     SearchParts& parts, absl::Span<const std::string> texts, Similarity similarity, int64_t count) {
-  ASSIGN_OR_RETURN(const std::vector<float> vectors, parts.encoder.Encode(texts, "queries"));
+  ASSIGN_OR_RETURN(
+      const std::vector<float> vectors, parts.encoder.Encode(TextRole::kQuery, texts, "queries"));
   ASSIGN_OR_RETURN(
       const VectorIndex queries, VectorIndex::Of(vectors, parts.index.cols(), similarity));
   const VectorRows rows = queries.table();
@@ -151,8 +152,10 @@ absl::Status MineNegatives(const SearchOptions& options, absl::Span<const Record
     texts.push_back(record.text), positives.push_back(record.text_pair);
   }
   ASSIGN_OR_RETURN(const auto hits, HitsOf(parts, texts, similarity, options.negatives + kMore));
-  ASSIGN_OR_RETURN(const std::vector<float> vectors, parts.encoder.Encode(texts, "queries"));
-  ASSIGN_OR_RETURN(const std::vector<float> answers, parts.encoder.Encode(positives, "answers"));
+  ASSIGN_OR_RETURN(
+      const std::vector<float> vectors, parts.encoder.Encode(TextRole::kQuery, texts, "queries"));
+  ASSIGN_OR_RETURN(const std::vector<float> answers,
+      parts.encoder.Encode(TextRole::kDocument, positives, "answers"));
   ASSIGN_OR_RETURN(
       const VectorIndex left, VectorIndex::Of(vectors, parts.index.cols(), similarity));
   for (size_t q = 0; q < records.size(); ++q) {
@@ -166,7 +169,7 @@ absl::Status MineNegatives(const SearchOptions& options, absl::Span<const Record
     OrderedJson negatives = OrderedJson::array();
     for (const Hit& hit : hits[q]) {
       const std::string& text = parts.passages.texts[hit.row];
-      if (hit.score > most || text == positives[q] || text == texts[q]) continue;
+      if (hit.score > most || absl::EndsWith(text, positives[q]) || text == texts[q]) continue;
       if (std::ssize(negatives) < options.negatives) negatives.push_back(text);
     }
     RETURN_IF_ERROR(writer.Write(ToJsonLine({{"query", texts[q]},
@@ -258,6 +261,9 @@ void AddSearch(Command& app) {
         "--candidates", &options.candidates, "Hits that --rerank scores.", {.min = 1, .max = 1e5});
     DeclareNegatives(command, options);
     AddInputFormat(command, &options.infer.input);
+    command.Add("--pairs", &options.infer.input.pairs,
+        "For --negatives: each line of --queries holds a query and its answer, separated by a "
+        "tab.");
     command.Add("--query-field", &options.query_field,
         "Column or JSON member of the query in --queries. Default: text.", {.type = "NAME"});
     AddFieldOptions(command, &options.infer.input);

@@ -42,7 +42,8 @@ absl::StatusOr<VectorSide> OpenSide(
   input.path = path, input.blanks = true;
   ASSIGN_OR_RETURN(Passages passages, ReadPassages(input));
   if (passages.texts.empty()) return Error(Exit::kData, QuoteInput(path), ": no texts");
-  ASSIGN_OR_RETURN(const std::vector<float> vectors, encoder->Encode(passages.texts, "texts"));
+  ASSIGN_OR_RETURN(const std::vector<float> vectors,
+      encoder->Encode(TextRole::kDocument, passages.texts, "texts"));
   ASSIGN_OR_RETURN(
       VectorIndex index, VectorIndex::Of(vectors, encoder->dimensions(), Similarity::kCosine));
   return VectorSide{std::move(index), std::move(passages)};

@@ -20,15 +20,23 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   return encoder;
 }
 
+void UsePrompt(TextRole role, SentenceVectors* vectors) {
+  const std::string& prompt =
+      role == TextRole::kQuery ? vectors->query_prompt : vectors->document_prompt;
+  if (!prompt.empty()) vectors->prompt = prompt;
+}
+
 absl::StatusOr<std::vector<float>> TextEncoder::Encode(
-    absl::Span<const std::string> texts, absl::string_view what) {
+    TextRole role, absl::Span<const std::string> texts, absl::string_view what) {
+  SentenceVectors vectors = vectors_;
+  UsePrompt(role, &vectors);
   std::vector<float> out;
   out.reserve(texts.size() * dimensions());
   Reminder report;
   for (size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce) {
     std::vector<Query> queries;
     for (const std::string& text : texts.subspan(begin, kTextsAtOnce)) {
-      const Record record = Prepared({.text = text}, vectors_);
+      const Record record = Prepared({.text = text}, vectors);
       ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(*session_, vectors_), &cut_));
       queries.push_back({std::move(example), default_adapter_});
     }

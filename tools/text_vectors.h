@@ -25,6 +25,11 @@ class Reminder {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Texts that are compared: folders may have a prompt for each.
+enum class TextRole : uint8_t { kQuery, kDocument };
+// Sets the prompt that is put before texts of the role; the default prompt stays if there is none.
+void UsePrompt(TextRole role, SentenceVectors* vectors);
+
 // Encodes texts as sentence-transformers would with the folder of the model; for a folder that does
 // not say how, the vector is the mean of all tokens, of length 1.
 class TextEncoder {
@@ -37,7 +42,7 @@ class TextEncoder {
   // Returns [texts, dimensions()]. Texts longer than the model are cut and counted. Reports the
   // progress of long work on stderr, naming the texts as `what`.
   absl::StatusOr<std::vector<float>> Encode(
-      absl::Span<const std::string> texts, absl::string_view what);
+      TextRole role, absl::Span<const std::string> texts, absl::string_view what);
   const CutCounts& cut() const { return cut_; }
 
  private:

@@ -121,6 +121,10 @@ absl::Status FindMembers(const std::string& json, const RecordOptions& options,
       return !usual.empty() && values[index(usual)].kind > kTable[m].missing;
     };
     std::string from = !given[m].empty() ? given[m] : trained[m] != name ? trained[m] : "";
+    // A model that was trained on titles and texts encodes whole documents.
+    if (m == kText && from == "title" && given[m].empty() && trained[kPair].empty() && has(name) &&
+        members->at(kId).name == kBeirId)
+      from = "";
     if (from.empty() || values[index(from)].kind == JsonValue::kMissing) {
       if (!given[m].empty()) {
         return Error(Exit::kData, "no member \"", Quote(from), "\"; there are \"",

@@ -180,6 +180,17 @@ TEST_F(SearchTest, RefusesTextsAndModelsThatDoNotFit) {
   EXPECT_EQ(Search("v.npy", "--negatives 3 a").exit, 2);
 }
 
+TEST_F(SearchTest, IdsOfDatabasesAreNotThoseOfBeir) {
+  Write("mongo.jsonl", "{\"_id\": {\"$oid\": \"1\"}, \"title\": \"x\", \"text\": \"a\"}\n");
+  Write("plain.jsonl", "{\"text\": \"a\"}\n");
+  Write("both.jsonl", "{\"_id\": 3, \"id\": 4, \"title\": \"x\", \"text\": \"a\"}\n");
+  const std::string encode = "encode --model " + model_ + " --out - ";
+  const RunResult mongo = RunCloze(encode + At("mongo.jsonl"));
+  EXPECT_EQ(mongo.exit, 0) << mongo.err;
+  EXPECT_EQ(mongo.out, RunCloze(encode + At("plain.jsonl")).out);
+  EXPECT_THAT(RunCloze(encode + At("both.jsonl")).out, HasSubstr("{\"id\": 4, "));
+}
+
 TEST_F(SearchTest, EvaluateRecognisesACollection) {
   Write("corpus.jsonl", Content(At("texts.jsonl")));
   Write(
