@@ -70,12 +70,12 @@ TEST_F(FirstHourTest, ATableKeepsItsForm) {
       << "another format is UTF-8";
   Write("mark.csv", "\xEF\xBB\xBFText\nW\xC3\xA4rme\n");
   const std::string marked = Do("predict --model runs/tickets --format csv mark.csv");
-  EXPECT_THAT(marked, StartsWith("\xEF\xBB\xBFText,label,score\n"));
-  EXPECT_THAT(marked, HasSubstr("\nW\xC3\xA4rme,"));
+  EXPECT_THAT(marked, StartsWith("\xEF\xBB\xBFText|label|score\n"));
+  EXPECT_THAT(marked, HasSubstr("\nW\xC3\xA4rme|"));
   const std::string wide("\xFF\xFET\0e\0x\0t\0\n\0\xE4\0\n\0", 16);
   Write("wide.csv", wide);
   EXPECT_THAT(Do("predict --model runs/tickets --format csv wide.csv"),
-      StartsWith(wide.substr(0, 10) + std::string(",\0l\0a\0b\0e\0l\0", 12)));
+      StartsWith(wide.substr(0, 10) + std::string("|\0l\0a\0b\0e\0l\0", 12)));
 
   // The held-out rows of the run, which are those of its last evaluation.
   const json held = json::parse(Do("evaluate --model runs/tickets"));
