@@ -30,6 +30,7 @@ absl::StatusOr<Passages> PassagesOf(const VectorIndex& index, InputOptions input
   if (path.empty()) return Passages{index.ids(), {}};
   input.path = path, input.blanks = true;
   input.text_pair_field.clear(), input.pairs = false;
+  if (!FormatByExtension(path).empty()) input.format.clear();  // that of the queries
   ASSIGN_OR_RETURN(Passages passages, ReadPassages(input));
   const std::string where = absl::StrCat(option, " ", QuotePath(path), ": ");
   if (std::ssize(passages.texts) != index.rows())

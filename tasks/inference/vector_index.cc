@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
 
 namespace cloze {
@@ -160,8 +161,10 @@ absl::Status VectorIndex::Finish(const std::string& where, Similarity similarity
   if (similarity == Similarity::kDot) return absl::OkStatus();
   const auto inverse = [&](int64_t r) { return lengths[r] > 0 ? 1 / lengths[r] : 0; };
   if (type_ == DType::kF32) {
-    for (int64_t r = 0; r < rows_; ++r)
-      for (float& x : data_.as<float>().subspan(r * cols_, cols_)) x *= inverse(r);
+    ParallelChunks(rows_, 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (float& x : data_.as<float>().subspan(r * cols_, cols_)) x *= inverse(r);
+    });
     return absl::OkStatus();
   }
   if (scales_.empty()) scales_.assign(rows_, 1);
