@@ -115,10 +115,10 @@ TEST(Explain, SaysWhatItDoesNotDo) {
     return result.err;
   };
   EXPECT_THAT(
-      error("predict --format html" + model + "classifier", 64), HasSubstr("expected --explain"));
+      error("predict --format html" + model + "classifier", 2), HasSubstr("expected --explain"));
   EXPECT_THAT(
-      error("predict --out a.html" + model + "classifier", 64), HasSubstr("expected --explain"));
-  EXPECT_THAT(error("tag --explain --input-format conll" + model + "tagger", 64),
+      error("predict --out a.html" + model + "classifier", 2), HasSubstr("expected --explain"));
+  EXPECT_THAT(error("tag --explain --input-format conll" + model + "tagger", 2),
       HasSubstr("not for CoNLL files"));
   EXPECT_THAT(
       error("predict --explain --model " CLOZE_SOURCE_DIR "/tests/golden/question_answering", 76),
