@@ -225,7 +225,8 @@ rect.bar { fill: var(--s0); }
 .confusion :is(td, th):first-child { white-space: normal; overflow-wrap: anywhere; min-width: 4em; }
 .up { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 12em; overflow: hidden; }
 @media (max-width: 600px) { .confusion { font-size: .85em; }
-  .confusion td, .confusion th { padding: .25em .2em; } .classes td:last-child, .classes th:last-child { display: none; } }
+  .confusion td, .confusion th { padding: .25em .2em; }
+  .classes td:last-child, .classes th:last-child { display: none; } }
 )";
 
 std::string ReportNumber(double value) {
