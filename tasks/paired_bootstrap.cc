@@ -65,7 +65,8 @@ PairedComparison ComparePaired(absl::Span<const int32_t> labels, absl::Span<cons
   for (const auto& ids : {labels, first, second})
     most = std::max(most, *std::max_element(ids.begin(), ids.end()));
   TwoMetrics a(most + 1), b(most + 1);
-  PairedComparison result = {.texts = n};
+  PairedComparison result;
+  result.texts = n;
   const auto add = [&](int64_t i) {
     a.Add(labels[i], first[i]);
     b.Add(labels[i], second[i]);

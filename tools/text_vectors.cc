@@ -15,7 +15,9 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   ASSIGN_OR_RETURN(encoder.session_, OpenSession(options));
   RETURN_IF_ERROR(encoder.session_->TokenizerOr().status());
   ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options->model));
-  encoder.vectors_ = vectors.value_or(SentenceVectors{.pool = "mean", .normalize = true});
+  SentenceVectors plain;
+  plain.pool = "mean", plain.normalize = true;
+  encoder.vectors_ = vectors.value_or(plain);
   ASSIGN_OR_RETURN(encoder.default_adapter_, encoder.session_->AdapterNamed(""));
   return encoder;
 }
@@ -36,7 +38,9 @@ absl::StatusOr<std::vector<float>> TextEncoder::Encode(
   for (size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce) {
     std::vector<Query> queries;
     for (const std::string& text : texts.subspan(begin, kTextsAtOnce)) {
-      const Record record = Prepared({.text = text}, vectors);
+      Record record;
+      record.text = text;
+      record = Prepared(std::move(record), vectors);
       ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(*session_, vectors_), &cut_));
       queries.push_back({std::move(example), default_adapter_});
     }

@@ -155,6 +155,16 @@ std::string Counted(int64_t n, absl::string_view noun) {
   return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
 }
 
+std::string WithCommas(int64_t n) {
+  std::string out;
+  const std::string digits = absl::StrCat(n);
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
 std::string FormatDuration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e10) return "?";
   const int64_t s = std::llround(seconds);

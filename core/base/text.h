@@ -78,6 +78,8 @@ double Decimal(float x);
 
 // Returns "1 text", "2 texts".
 std::string Counted(int64_t n, absl::string_view noun);
+// Returns "950", "12,345".
+std::string WithCommas(int64_t n);
 // Returns "45s", "12m03s", "3h05m", "2d07h"; "?" if negative or not finite.
 std::string FormatDuration(double seconds);
 // Returns "950", "12.3k", "4.56M"; "?" if not finite.

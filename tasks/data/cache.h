@@ -24,8 +24,8 @@ namespace cloze {
 
 struct BuildOptions {
   std::string cache_dir;  // made if missing
-  std::function<void(int64_t done, int64_t total)>
-      progress;                             // bytes of the files tokenized so far; may be empty
+  std::function<void(int64_t done, int64_t total)> progress =
+      {};                                   // bytes of the files tokenized so far; may be empty
   const std::atomic<bool>* stop = nullptr;  // true: end with kInterrupted, nothing half-written
   bool only_cached = false;                 // kNoInput instead of building; changes nothing on disk
   // Name of the store that the run has made of the streams in these data, which are not read again;

@@ -126,7 +126,8 @@ void FindForm(const std::string& path, absl::string_view text, DataSpec* data) {
   const auto by_name = FormatOfName(path);
   DataSpec::Format format = by_name.value_or(DataSpec::TEXT);
   const absl::string_view start = absl::StripLeadingAsciiWhitespace(text);
-  FormHints hints = {.quoting = format != DataSpec::TSV};
+  FormHints hints;
+  hints.quoting = format != DataSpec::TSV;
   hints.form.delimiter = format == DataSpec::TSV ? '\t' : ',';
   FileForm form = FormOf(text, hints);
   hints.quoting = false, hints.form.delimiter = '\t';

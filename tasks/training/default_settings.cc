@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {
@@ -56,12 +57,6 @@ double RateOf(const RunFacts& facts, const TaskSpec& spec) {
   return spec.trainable().head_only() ? rate * 20 : rate;
 }
 
-std::string Grouped(double number) {
-  std::string text = absl::StrFormat("%.0f", number);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
-  return text;
-}
-
 double StepsPerEpoch(const RunFacts& facts, const BatchSpec& batch) {
   const double steps = batch.examples() > 0 ? facts.rows / batch.examples()
                                             : facts.tokens / std::max<int64_t>(batch.tokens(), 1);
@@ -73,7 +68,7 @@ double StepsPerEpoch(const RunFacts& facts, const BatchSpec& batch) {
 std::vector<ChosenSetting> ChooseSettings(const RunFacts& facts, TaskSpec* spec) {
   const OpenSettings open = OpenSettingsOf(*spec);
   std::vector<ChosenSetting> chosen;
-  const std::string rows = absl::StrCat(Grouped(facts.rows), " rows"),
+  const std::string rows = absl::StrCat(WithCommas(static_cast<int64_t>(facts.rows)), " rows"),
                     start = facts.pretrained ? "pretrained" : "random weights";
   if (open.batch) {
     spec->mutable_batch()->set_examples(ExamplesOf(facts.rows));
@@ -86,7 +81,8 @@ std::vector<ChosenSetting> ChooseSettings(const RunFacts& facts, TaskSpec* spec)
         std::ceil(std::clamp(length.steps / steps, length.least_epochs, length.most_epochs));
     spec->mutable_schedule()->set_epochs(static_cast<float>(epochs));
     chosen.push_back({"schedule.epochs", absl::StrFormat("%.0f", epochs),
-        absl::StrFormat("%s steps: %s, %s", Grouped(std::ceil(epochs * steps)), rows, start)});
+        absl::StrFormat("%s steps: %s, %s",
+            WithCommas(static_cast<int64_t>(std::ceil(epochs * steps))), rows, start)});
   }
   if (open.rate) {
     const double rate = Round(RateOf(facts, *spec));

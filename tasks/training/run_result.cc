@@ -4,16 +4,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/text.h"
 #include "tasks/training/plateau.h"
 
 namespace cloze {
 namespace {
-
-std::string Thousands(int64_t number) {
-  std::string text = absl::StrCat(number);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
-  return text;
-}
 
 OrderedJson NumberOrNull(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
@@ -63,7 +58,7 @@ std::string Sentence(const TaskSpec& spec, double value, const Baselines& baseli
                  : absl::StrFormat("%.*f", digits + 2, x);
   };
   const std::string items =
-      absl::StrCat(Thousands(baselines.examples), tags ? " held-out words" : " held-out rows");
+      absl::StrCat(WithCommas(baselines.examples), tags ? " held-out words" : " held-out rows");
   std::vector<std::string> others;
   if (std::isfinite(baselines.most_frequent))
     others.push_back(absl::StrCat("most frequent ",
