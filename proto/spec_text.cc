@@ -57,15 +57,16 @@ std::string OurName(absl::string_view name) {
       {"logging_steps", "log_every_steps"}, {"lr", "learning_rate"}, {"lr_scheduler_type", "shape"},
       {"max_epochs", "epochs"}, {"max_grad_norm", "clip_norm"}, {"max_len", "max_tokens"},
       {"max_length", "max_tokens"}, {"max_seq_len", "max_tokens"}, {"max_seq_length", "max_tokens"},
-      {"max_steps", "steps"}, {"metric_for_best_model", "metric"}, {"model", "start_from"}, {"model_name", "start_from"},
-      {"model_name_or_path", "start_from"}, {"n_epochs", "epochs"}, {"num_epochs", "epochs"},
-      {"num_steps", "steps"}, {"num_train_epochs", "epochs"}, {"output", "directory"},
-      {"output_dir", "directory"}, {"path", "files"}, {"per_device_train_batch_size", "examples"},
-      {"pretrained_model", "start_from"}, {"random_state", "seed"},
-      {"save_steps", "checkpoint_every_steps"}, {"sep", "delimiter"}, {"separator", "delimiter"},
-      {"text_column", "text_field"}, {"text_column_name", "text_field"},
-      {"tokenizer_name", "tokenizer"}, {"train", "files"}, {"train_batch_size", "examples"}, {"train_file", "files"},
-      {"validation_file", "files"}, {"warmup_ratio", "warmup_share"}, {"wd", "weight_decay"}};
+      {"max_steps", "steps"}, {"metric_for_best_model", "metric"}, {"model", "start_from"},
+      {"model_name", "start_from"}, {"model_name_or_path", "start_from"}, {"n_epochs", "epochs"},
+      {"num_epochs", "epochs"}, {"num_steps", "steps"}, {"num_train_epochs", "epochs"},
+      {"output", "directory"}, {"output_dir", "directory"}, {"path", "files"},
+      {"per_device_train_batch_size", "examples"}, {"pretrained_model", "start_from"},
+      {"random_state", "seed"}, {"save_steps", "checkpoint_every_steps"}, {"sep", "delimiter"},
+      {"separator", "delimiter"}, {"text_column", "text_field"}, {"text_column_name", "text_field"},
+      {"tokenizer_name", "tokenizer"}, {"train", "files"}, {"train_batch_size", "examples"},
+      {"train_file", "files"}, {"validation_file", "files"}, {"warmup_ratio", "warmup_share"},
+      {"wd", "weight_decay"}};
   std::string plain = absl::StrReplaceAll(name, {{"-", "_"}});
   plain.erase(0, plain.find_first_not_of('_'));
   for (const auto& [alias, field] : kAliases) {

@@ -38,8 +38,8 @@ struct Row {
   std::vector<std::string> values;
   std::optional<std::vector<std::string>> list;
   std::vector<std::vector<std::string>> items;  // Labels::kGroups, JSON: the texts of each field
-  std::vector<std::string> cells;  // with keep_lines: all columns, or the line
-  int64_t line = 0;                // where the row begins
+  std::vector<std::string> cells;               // with keep_lines: all columns, or the line
+  int64_t line = 0;                             // where the row begins
 };
 
 // Reads one file. A format implements the methods for what it holds; they return false at the end.

@@ -50,8 +50,7 @@ bool HasSoundRows(const Example& e) {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute,
     std::vector<NamedAdapter> adapters, std::optional<bool> int8) {
-  if (!IsDirectory(folder))
-    return NoSuchModel(folder);
+  if (!IsDirectory(folder)) return NoSuchModel(folder);
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;

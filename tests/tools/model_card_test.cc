@@ -25,7 +25,7 @@ class ModelCardTest : public testing::Test {
     std::filesystem::create_directory(Path("run"));
     Write("run/spec.textproto",
         "model { start_from: 'base' } sequence_classification { max_tokens: 48 } train { files: "
-        "'/home/me/tickets.csv' } validation { files: 'dev.csv' } output { directory: 'run' }");
+        "'/data/tickets.csv' } validation { files: 'dev.csv' } output { directory: 'run' }");
     Write("run/config.json",
         "{\"architectures\": [\"BertForSequenceClassification\"], \"temperature\": 1.5}");
     Write("run/metrics.json",

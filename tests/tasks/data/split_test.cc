@@ -128,7 +128,8 @@ TEST_F(SplitTest, SeveralLabelsOfATextCountEach) {
   }
   for (DataSpec spec : {Data("a.csv", rows), Data("a.jsonl", json)}) {
     spec.set_share(0.05);
-    auto reader = TextReader::Open(spec, Labels::kSeveral, /*keep_lines=*/false, {.separator = ";"});
+    auto reader =
+        TextReader::Open(spec, Labels::kSeveral, /*keep_lines=*/false, {.separator = ";"});
     ASSERT_TRUE(reader.ok()) << reader.status();
     std::set<std::string> found;
     int64_t texts = 0;
