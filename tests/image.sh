@@ -30,7 +30,7 @@ run_image() {
   local container
   mkdir -m 777 "$work/data" && awk 'BEGIN { print "text,label"
     for (i = 0; i < 600; ++i) print "a film " (i % 2 ? "warm,good" : "dull,bad") }' > "$work/data/data.csv"
-  printf '%s\n' 'sequence_classification {}' 'train { files: "data.csv" format: CSV }' 'output { directory: "run" }' > "$work/data/s.textproto"
+  printf '%s\n' 'model { encoder { preset: TINY } }' 'sequence_classification {}' 'train { files: "data.csv" format: CSV }' 'output { directory: "run" }' > "$work/data/s.textproto"
   container=$(storage from localhost/cloze) || return 1
   local run=(storage run --isolation chroot -v "$work/data:/work" "$container" /bin/cloze)
   "${run[@]}" version && "${run[@]}" finetune s.textproto && "${run[@]}" predict --model run --out p.csv data.csv &&

@@ -46,7 +46,7 @@ alone() {
   unpack "$tree" && mkdir -p "$tree/proc" "$tree/tmp" && cp -r "$here/tests/golden/release_0.1" "$tree/" || return 1
   awk 'BEGIN { srand(1); print "text,label"
     for (i = 0; i < 2000; ++i) { like = rand() < 0.5; print "a film " (like ? "warm" : "dull") " and number " i "," (like ? "good" : "bad") } }' > "$tree/data.csv"
-  printf '%s\n' 'sequence_classification {}' 'train { files: "data.csv" format: CSV }' 'output { directory: "run" }' > "$tree/s.textproto"
+  printf '%s\n' 'model { encoder { preset: TINY } }' 'sequence_classification {}' 'train { files: "data.csv" format: CSV }' 'output { directory: "run" }' > "$tree/s.textproto"
   cat > "$work/alone.sh" << END
 mount -t proc proc $tree/proc && cd $tree || exit 1
 run() { echo "+ \$*"; chroot "$tree" "\$@"; }

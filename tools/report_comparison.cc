@@ -105,7 +105,7 @@ std::string MetricsTable(const std::vector<RunData>& runs) {
     for (size_t r = 0; r < names.size(); ++r) {
       const std::string text = NumberText(JsonMember(runs[i].metrics, names[r].c_str()));
       const bool bold = r == 0 && (is_best || runs.size() == 1);
-      rows[r + 1].push_back(bold ? absl::StrCat("<b>", text, "</b>") : text);
+      rows[r + 1].push_back(bold ? absl::StrCat("<strong>", text, "</strong>") : text);
     }
     rows[names.size() + 1].push_back(names.empty() ? "" : absl::StrCat(runs[i].best_step));
     rows.back().push_back(absl::StrCat(runs[i].steps));

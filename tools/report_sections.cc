@@ -134,7 +134,8 @@ std::string ErrorTable(const Json& errors) {
                       label = member("label");
     const std::string row = !id.empty() ? "id " + id : member("where");
     absl::StrAppendFormat(&out,
-        "<tr><td>%s<br><small>%s</small></td><td>true: <b>%s</b><br>predicted: <b>%s</b> %s</td>"
+        "<tr><td>%s<br><small>%s</small></td><td>true: <strong>%s</strong><br>predicted: "
+        "<strong>%s</strong> %s</td>"
         "</tr>\n",
         ErrorText(error, "text") + (pair.empty() ? "" : "<br>" + pair),
         row.empty() ? "example " + member("example") : row,

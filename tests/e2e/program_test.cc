@@ -374,7 +374,7 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
   const std::string page = Content(Path("report.html"));
   for (const char* part :
       {"training loss, smoothed", "validation: accuracy", "tokens per second", "<td>positive</td>",
-          "right \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
+          "true \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
     EXPECT_THAT(page, HasSubstr(part));
   for (const char* part : {"<b>", "<script", "http:", "https:", "nan,", "inf,"})
     EXPECT_THAT(page, testing::Not(HasSubstr(part)));

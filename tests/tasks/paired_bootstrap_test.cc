@@ -60,7 +60,7 @@ TEST(ComparePaired, IsTheSameEachTimeAndSymmetric) {
   EXPECT_EQ(a.accuracy.low, again.accuracy.low);
   EXPECT_EQ(a.macro_f1.p, again.macro_f1.p);
   EXPECT_NEAR(a.accuracy.low, -back.accuracy.high, 1e-12);
-  EXPECT_EQ(a.accuracy.p, back.accuracy.p);
+  EXPECT_DOUBLE_EQ(a.accuracy.p, back.accuracy.p);
   const std::vector<int32_t> one = {3};
   EXPECT_EQ(ComparePaired(one, one, one).accuracy.value, 0);
 }
