@@ -17,7 +17,8 @@ class RunResultTest : public TrainerTest {
     LoadedSpec spec = Spec(NewEncoder() + task, data, run, steps);
     spec.spec.mutable_validation()->add_files(Path(validation));
     for (const char* part : {"train.", "validation."}) {
-      if (!fields.empty()) EXPECT_TRUE(ApplyOverride(&spec, fields, "test", part).ok());
+      if (fields.empty()) continue;
+      EXPECT_TRUE(ApplyOverride(&spec, fields, "test", part).ok());
     }
     const auto summary = Train(spec);
     EXPECT_TRUE(summary.ok()) << summary.status();
