@@ -12,9 +12,9 @@ namespace cloze {
 struct NewSpecOptions {
   // Files, patterns or folders. Of several files, or those of a folder, names such as dev.csv are
   // validation data, and names such as test.csv are left out.
-  std::vector<std::string> files;
-  std::string start_from;                           // a model folder; empty: a new encoder
-  std::string text_field, pair_field, label_field;  // columns; empty: guessed
+  std::vector<std::string> files = {};
+  std::string start_from = {};  // a model folder; empty: a new encoder
+  std::string text_field = {}, pair_field = {}, label_field = {};  // columns; empty: guessed
   // Standard input was saved as the file: the name that the spec tells the user to save it as.
   std::string save_as = {};
 };
