@@ -65,7 +65,7 @@ class SearchTest : public testing::Test {
 };
 
 TEST_F(SearchTest, FindsTextsInVectorsOfEveryType) {
-  for (const std::string& options : {"--out v.npy", "--out v.safetensors --pool mean --normalize",
+  for (const std::string options : {"--out v.npy", "--out v.safetensors --pool mean --normalize",
            "--out b.safetensors --type bf16", "--out i.safetensors --type int8"}) {
     const std::string file = options.substr(6, options.find(' ', 6) - 6);
     const RunResult encoded = RunCloze(absl::StrCat(
