@@ -76,7 +76,7 @@ TEST_F(NewSpecTest, NoHeader) {
 }
 
 TEST_F(NewSpecTest, SeveralLabels) {
-  Write("s.csv", "body,topics\n" + Rows("%t,red|green\n%t,red\n%t,green\n%t,blue\n"));
+  Write("s.csv", "body,topics\n" + Rows("%t,red|green\n%t,red\n%t,green|blue\n%t,blue\n"));
   Guess({"s.csv"});
   EXPECT_EQ(spec_.sequence_classification().kind(), SequenceClassificationSpec::MULTI_LABEL);
   EXPECT_EQ(spec_.sequence_classification().label_separator(), "|");
