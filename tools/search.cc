@@ -279,7 +279,6 @@ void AddSearch(Command& app) {
   app.AddCommand<SearchOptions>("search",
       "Find the texts most similar to queries among vectors of `cloze encode`. The search is "
       "exact.",
-      "  cloze encode --model models/minilm --out v.npy corpus.jsonl\n"
       "  cloze search --index v.npy --model models/minilm --text corpus.jsonl \"lift of a wing\"\n"
       "  cloze search --index v.npy --model models/minilm --queries queries.jsonl --out hits.csv",
       declare, Search);

@@ -275,7 +275,7 @@ std::vector<Case> ModelCases() {
           kPretrain, 78, {"s.textproto:1:9: model.tokenizer", "no <mask>"}},
       Case{"I11_missing", {{"s.textproto", Mlm("d.txt")}, {"d.txt", "a"}},
           std::string(kPretrain) + " --set model.tokenizer=none", 66,
-          {"--set model.tokenizer=none: model.tokenizer", "none: cannot open"}},
+          {"--set model.tokenizer=none: model.tokenizer", "none: no such file or folder"}},
       tokenizer("depth", Repeat("[", 100000), {"m/tokenizer.json: nested deeper"}),
       tokenizer("not_json", "{\"version\": }", {"m/tokenizer.json:1: not valid JSON"}),
       tokenizer("regex",

@@ -41,10 +41,10 @@ TEST(DataCheck, CountsAndWarns) {
   EXPECT_EQ(check["train"]["lengths"]["longest"], 4);
   EXPECT_EQ(check["leaked"], 1);
   EXPECT_EQ(check["label_variants"], json::parse(R"([["X", "x"]])"));
-  EXPECT_EQ(check["warnings"].size(), 6u) << check["warnings"];
+  EXPECT_EQ(check["warnings"].size(), 7u) << check["warnings"];
   const RunResult strict = RunCloze("data check --strict " + spec);
   EXPECT_EQ(strict.exit, 65);
-  EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
+  EXPECT_THAT(strict.err, HasSubstr("7 warnings about the data"));
 }
 
 TEST(DataCheck, CountsTheWordsOfAllWindows) {

@@ -58,11 +58,12 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   EXPECT_THAT(mlm.out, ContainsRegex("steps +[0-9]+ +"));
   EXPECT_THAT(mlm.out, HasSubstr("measured: steps of this model on these data"));
   EXPECT_THAT(mlm.out, Not(HasSubstr("estimated by")));
-  const RunResult text = Cloze("finetune --plan c");
+  const RunResult text = Cloze("finetune --plan c --set schedule.epochs=3");
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_THAT(text.out, ContainsRegex("steps +30 "));
   EXPECT_THAT(text.out, HasSubstr("of it for 3 evaluations"));
-  const auto json = nlohmann::json::parse(Cloze("finetune --plan --json c").out);
+  const auto json =
+      nlohmann::json::parse(Cloze("finetune --plan --json c --set schedule.epochs=3").out);
   EXPECT_EQ(json["steps"], 30);
   EXPECT_EQ(json["fits"], true);
   EXPECT_GT(json["memory_bytes"]["total"], json["memory_bytes"]["weights"]);

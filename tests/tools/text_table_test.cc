@@ -35,7 +35,7 @@ TEST(ResultTables, ShowsMetricsClassesAndConfusion) {
   EXPECT_THAT(text, HasSubstr("accuracy  0.7500\nauc            -\n"));
   EXPECT_THAT(text, HasSubstr("label1        0.5000  1.0000  0.6667        1\n"));
   EXPECT_THAT(text, HasSubstr("mean, sum     0.5000  1.0000  0.6667        3\n"));
-  EXPECT_THAT(text, EndsWith("label2                  2       .       5\n"));
+  EXPECT_THAT(text, EndsWith("label2                 2       .       5\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
