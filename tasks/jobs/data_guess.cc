@@ -42,7 +42,7 @@ size_t RankOf(const Column& column, const char* const (&names)[n]) {
 }
 
 // True if one of the words in the file's name is one of `words`.
-bool NameHas(const std::string& path, std::vector<absl::string_view> words) {
+bool NameHas(const std::string& path, const std::vector<absl::string_view>& words) {
   const std::string name = absl::AsciiStrToLower(BaseName(path));
   for (const absl::string_view part : absl::StrSplit(name, absl::ByAnyChar("-_. 0123456789"))) {
     if (absl::c_linear_search(words, part)) return true;

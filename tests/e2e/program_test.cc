@@ -372,9 +372,8 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
   std::ofstream(Path("<b>&") + "/log.jsonl", std::ios::app) << "{\"step\": 61, \"lo";  // torn
   Expect0("report " + Path("mlm") + " '" + Path("<b>&") + "' --out " + Path("report.html"));
   const std::string page = Content(Path("report.html"));
-  for (const char* part :
-      {"training loss, smoothed", "validation: accuracy", "tokens per second", "<td>positive</td>",
-          "true \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
+  for (const char* part : {"training loss, smoothed", "validation: accuracy", "tokens per second",
+           "<td>positive</td>", "true \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
     EXPECT_THAT(page, HasSubstr(part));
   for (const char* part : {"<b>", "<script", "http:", "https:", "nan,", "inf,"})
     EXPECT_THAT(page, testing::Not(HasSubstr(part)));
