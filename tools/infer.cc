@@ -86,12 +86,14 @@ absl::Status WriteAnswers(Predictor& predictor, Explainer* explainer, const Infe
       options.label_separator);
   // A table that is answered by a table keeps its form, but not on a terminal.
   const bool terminal = (options.out.empty() || options.out == "-") && ::isatty(1) == 1;
-  const auto keep_form = [&] {
-    const std::optional<FileForm> form = reader.form();
-    if (form && !terminal && options.format == reader.format()) answers.SetForm(*form);
+  const auto keep_form = [&]() -> absl::Status {
+    if (terminal || options.format != reader.format()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::optional<FileForm> form, reader.form());
+    if (form) answers.SetForm(*form);
+    return absl::OkStatus();
   };
   RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
-    keep_form();
+    RETURN_IF_ERROR(keep_form());
     return AnswerRecords(
         predictor, explainer, records, [&](const Record& record, const OrderedJson& answer) {
           absl::Status status = answers.Write(record, reader.columns(), answer);
@@ -100,7 +102,7 @@ absl::Status WriteAnswers(Predictor& predictor, Explainer* explainer, const Infe
         });
   }));
   *unplaced = answers.unplaced();
-  keep_form();
+  RETURN_IF_ERROR(keep_form());
   if (answers.lost() > 0)
     std::fprintf(stderr, "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
         Counted(answers.lost(), "character").c_str());

@@ -102,16 +102,17 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   RecordOptions records = options;
   records.ids = format == "ids";
   ASSIGN_OR_RETURN(reader.file_, OpenRecords(options.path, data, records));
-  if (!by_line && !IsStream(options.path)) {
-    ASSIGN_OR_RETURN(reader.encoding_, CharsetOfFile(options.path, CharsetOf(data)));
-  }
   return reader;
 }
 
-std::optional<FileForm> InputReader::form() const {
+absl::StatusOr<std::optional<FileForm>> InputReader::form() {
   if (options_.format != "csv" && options_.format != "tsv") return std::nullopt;
+  if (!encoding_.has_value() && IsStream(options_.path)) encoding_ = Charset::kUtf8;
+  if (!encoding_.has_value()) {
+    ASSIGN_OR_RETURN(encoding_, CharsetOfFile(options_.path, CharsetOf(options_.data)));
+  }
   FileForm form = file_->form();
-  form.encoding = encoding_;
+  form.encoding = *encoding_;
   return form;
 }
 

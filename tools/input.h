@@ -55,8 +55,9 @@ class InputReader {
   absl::Status Next(std::vector<Record>* records);
 
   const std::string& format() const { return options_.format; }
-  // How the table of the input is written, after its first row; nullopt for other formats.
-  std::optional<FileForm> form() const;
+  // How the table of the input is written, after its first row; nullopt for other formats. The
+  // first call reads the file up to its first line beyond ASCII. kIo if that fails.
+  absl::StatusOr<std::optional<FileForm>> form();
   // Names of the columns of a table, after its first row; empty for other formats.
   const std::vector<std::string>& columns() const {
     return file_ != nullptr ? file_->columns() : no_columns_;
@@ -74,8 +75,8 @@ class InputReader {
   std::unique_ptr<FileReader> file_;  // null: options_.texts are read
   size_t next_text_ = 0;
   std::vector<std::string> no_columns_;
-  InputOptions options_;               // with the format
-  Charset encoding_ = Charset::kUtf8;  // of a table
+  InputOptions options_;             // with the format
+  std::optional<Charset> encoding_;  // of a table; not set before form() is called
   bool warned_ = false;
   bool guessed_ = false;  // the format is text, no option named it, and no line was read
   absl::Status late_;     // an error after good records
