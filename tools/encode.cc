@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "core/ops/rows.h"
+#include "core/ops/stored_matrix.h"
 #include "core/tensor/safetensors.h"
 #include "tools/infer.h"
 #include "tools/text_vectors.h"
@@ -128,15 +129,15 @@ absl::Status WriteNarrowMatrix(EncodeOptions& options, Session& session) {
         const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
         if (!AllFinite(v)) return NotFinite();
         ids.push_back(record.id.empty() ? "null" : record.id);
-        halves.resize(int8 ? 0 : halves.size() + cols);
-        if (!int8)
-          Convert(View(v.data(), 1, cols),
-              {&halves[halves.size() - cols], 1, cols, cols, DType::kBf16});
-        float most = 0;
-        for (const float x : v) most = std::max(most, std::abs(x));
-        scales.push_back(most / 127);
-        for (size_t i = 0; i < v.size() && int8; ++i)
-          bytes.push_back(most > 0 ? static_cast<int8_t>(std::lround(v[i] / most * 127)) : 0);
+        const ConstMat row = View(v.data(), 1, cols);
+        if (int8) {
+          const Int8Matrix rounded = QuantizeMatrix(row);
+          scales.push_back(rounded.scale[0]);
+          bytes.insert(bytes.end(), rounded.q.begin(), rounded.q.end());
+        } else {
+          halves.resize(halves.size() + cols);
+          Convert(row, {&halves[halves.size() - cols], 1, cols, cols, DType::kBf16});
+        }
         return absl::OkStatus();
       }));
   Metadata metadata = DefaultMetadata();

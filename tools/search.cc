@@ -57,16 +57,17 @@ absl::StatusOr<SearchParts> OpenParts(SearchOptions& options) {
       std::move(index), std::move(encoder), std::move(passages), std::move(reranker)};
 }
 
-// Returns the best `count` rows for each text.
-absl::StatusOr<std::vector<std::vector<Hit>>> HitsOf(
-    SearchParts& parts, absl::Span<const std::string> texts, Similarity similarity, int64_t count) {
-  ASSIGN_OR_RETURN(
-      const std::vector<float> vectors, parts.encoder.Encode(TextRole::kQuery, texts, "queries"));
-  ASSIGN_OR_RETURN(
-      const VectorIndex queries, VectorIndex::Of(vectors, parts.index.cols(), similarity));
-  const VectorRows rows = queries.table();
-  return NearestRows(
-      parts.index.table(), View(static_cast<const float*>(rows.data), rows.rows, rows.cols), count);
+// Returns the vectors of queries or of their answers.
+absl::StatusOr<VectorIndex> VectorsOfTexts(SearchParts& parts, TextRole role,
+    absl::Span<const std::string> texts, absl::string_view what, Similarity similarity) {
+  ASSIGN_OR_RETURN(const std::vector<float> vectors, parts.encoder.Encode(role, texts, what));
+  return VectorIndex::Of(vectors, parts.index.cols(), similarity);
+}
+
+// Rows of f32 vectors.
+ConstMat RowsOf(const VectorIndex& vectors, int64_t begin, int64_t n) {
+  const VectorRows table = vectors.table();
+  return Rows(View(static_cast<const float*>(table.data), table.rows, table.cols), begin, n);
 }
 
 // Orders the hits of a query by the cross-encoder; equal scores stay in order.
@@ -128,7 +129,9 @@ absl::Status AnswerQueries(const SearchOptions& options, absl::Span<const Record
   for (const Record& record : records) texts.push_back(record.text);
   const int64_t count =
       parts.reranker.has_value() ? std::max(options.candidates, options.top) : options.top;
-  ASSIGN_OR_RETURN(auto hits, HitsOf(parts, texts, SimilarityOf(options.similarity), count));
+  ASSIGN_OR_RETURN(const VectorIndex queries,
+      VectorsOfTexts(parts, TextRole::kQuery, texts, "queries", SimilarityOf(options.similarity)));
+  auto hits = NearestRows(parts.index.table(), RowsOf(queries, 0, queries.rows()), count);
   for (size_t q = 0; q < records.size(); ++q) {
     if (parts.reranker.has_value()) RETURN_IF_ERROR(Rerank(parts, texts[q], &hits[q]));
     hits[q].resize(std::min<size_t>(hits[q].size(), options.top));
@@ -151,20 +154,18 @@ absl::Status MineNegatives(const SearchOptions& options, absl::Span<const Record
           ": one text: expected a query and its answer");
     texts.push_back(record.text), positives.push_back(record.text_pair);
   }
-  ASSIGN_OR_RETURN(const auto hits, HitsOf(parts, texts, similarity, options.negatives + kMore));
-  ASSIGN_OR_RETURN(
-      const std::vector<float> vectors, parts.encoder.Encode(TextRole::kQuery, texts, "queries"));
-  ASSIGN_OR_RETURN(const std::vector<float> answers,
-      parts.encoder.Encode(TextRole::kDocument, positives, "answers"));
-  ASSIGN_OR_RETURN(
-      const VectorIndex left, VectorIndex::Of(vectors, parts.index.cols(), similarity));
+  ASSIGN_OR_RETURN(const VectorIndex queries,
+      VectorsOfTexts(parts, TextRole::kQuery, texts, "queries", similarity));
+  ASSIGN_OR_RETURN(const VectorIndex answers,
+      VectorsOfTexts(parts, TextRole::kDocument, positives, "answers", similarity));
+  const auto hits = NearestRows(
+      parts.index.table(), RowsOf(queries, 0, queries.rows()), options.negatives + kMore);
   for (size_t q = 0; q < records.size(); ++q) {
-    ASSIGN_OR_RETURN(const VectorIndex positive,
-        VectorIndex::Of(absl::MakeSpan(answers).subspan(q * left.cols(), left.cols()), left.cols(),
-            similarity));
-    const std::vector<float> query = left.RowsF32(q, 1);
+    VectorRows answer = answers.table();
+    answer.data = RowsOf(answers, static_cast<int64_t>(q), 1).f32();
+    answer.rows = 1;
     const float score =
-        NearestRows(positive.table(), View(query.data(), 1, left.cols()), 1)[0].front().score;
+        NearestRows(answer, RowsOf(queries, static_cast<int64_t>(q), 1), 1)[0].front().score;
     const float most = score - static_cast<float>(options.margin) * std::abs(score);
     OrderedJson negatives = OrderedJson::array();
     for (const Hit& hit : hits[q]) {
