@@ -132,7 +132,7 @@ ClassCount ClassCounts::Sum() const {
 ClassCounts ClassCounts::Occurring() const {
   ClassCounts some({});
   for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i].labelled + counts[i].predicted == 0) continue;
+    if (!counts[i].occurs()) continue;
     some.names.push_back(names[i]);
     some.counts.push_back(counts[i]);
   }

@@ -60,6 +60,7 @@ struct ClassCount {
   double Precision() const;
   double Recall() const;
   double F1() const;  // 0 if no item is labelled or predicted
+  bool occurs() const { return labelled + predicted > 0; }
 };
 
 // Counts of named classes.

@@ -31,7 +31,7 @@ class TwoMetrics {
   double MacroF1() const {
     double sum = 0, occurring = 0;
     for (const ClassCount& count : counts_) {
-      if (count.labelled + count.predicted == 0) continue;
+      if (!count.occurs()) continue;
       sum += count.F1();
       ++occurring;
     }

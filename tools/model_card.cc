@@ -79,11 +79,8 @@ absl::StatusOr<CardFacts> ReadFacts(const std::string& run) {
     if (text.empty()) continue;
     ASSIGN_OR_RETURN(*out, ParseJson(text, name));
     if (out != &facts.metrics) continue;
-    const OrderedJson ordered = OrderedJson::parse(text, nullptr, false);
     facts.metrics = JsonMember(facts.metrics, "metrics");
-    if (!facts.metrics.is_object()) continue;
-    for (const auto& [metric, value] : ordered["metrics"].items())
-      if (value.is_number() && metric != "temperature") facts.names.push_back(metric);
+    facts.names = MetricNames(text);
   }
   return facts;
 }

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "tasks/data/readers.h"
 #include "tasks/run/checkpoint.h"
+#include "tasks/run/result_sentence.h"
 #include "tasks/task.h"
 #include "tasks/training/run_inputs.h"
 
@@ -48,11 +49,14 @@ void ReadLog(absl::string_view text, RunData* run) {
   }
 }
 
-// Returns the object in the file, or null if there is no file.
-absl::StatusOr<Json> ReadIfThere(const std::string& path) {
+// Returns the object in the file, or null if there is no file. *text, if not null, receives the
+// text of the file.
+absl::StatusOr<Json> ReadIfThere(const std::string& path, std::string* text = nullptr) {
   if (!PathExists(path)) return Json();
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 64 << 20));
-  return ParseJson(text, path);
+  ASSIGN_OR_RETURN(std::string content, ReadFile(path, 64 << 20));
+  auto json = ParseJson(content, path);
+  if (text != nullptr) *text = std::move(content);
+  return json;
 }
 
 // Returns the value of the column or member "id" as text; "" if there is none.
@@ -93,13 +97,9 @@ void AddOriginals(TaskSpec spec, Json* errors) {
   }
 }
 
-// The names of the metrics in the text of metrics.json, in the order of the file.
+// The names of the metrics in the text of metrics.json, the one that chose the model first.
 std::vector<std::string> NamesOf(const std::string& text, const std::string& chosen) {
-  const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  std::vector<std::string> names;
-  if (!json.is_object() || !json.contains("metrics")) return names;
-  for (const auto& [name, value] : json["metrics"].items())
-    if (value.is_number() && name != "temperature") names.push_back(name);
+  std::vector<std::string> names = MetricNames(text);
   const auto first = std::find(names.begin(), names.end(), chosen);
   if (first != names.end()) std::rotate(names.begin(), first, first + 1);
   return names;
@@ -130,11 +130,11 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   const std::string spec = JoinPath(path, kSpecName), metrics = JoinPath(path, "metrics.json");
   ASSIGN_OR_RETURN(run.spec, ReadFile(spec, kMaxSpecBytes));
   if (auto loaded = LoadVerifiedSpec(spec, {}); loaded.ok()) run.loaded = *std::move(loaded);
-  ASSIGN_OR_RETURN(const Json best, ReadIfThere(metrics));
+  std::string text;
+  ASSIGN_OR_RETURN(const Json best, ReadIfThere(metrics, &text));
   run.metrics = JsonMember(best, "metrics");
   if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();
   if (run.metrics.is_object()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(metrics, 64 << 20));
     run.names = NamesOf(text, run.loaded.has_value() ? run.loaded->spec.evaluation().metric() : "");
     const auto errors = run.metrics.find("errors");
     if (run.loaded.has_value() && errors != run.metrics.end() && errors->is_array())

@@ -92,14 +92,20 @@ std::string CleaningLines(const DataGuess& guess) {
   return text;
 }
 
+// Returns how many words the texts have that are longer than 95 % of all. Requires texts.
+int64_t LongText(const DataGuess& guess) {
+  std::vector<int64_t> words = guess.words;
+  const auto at = words.begin() + std::ssize(words) * 95 / 100;
+  std::nth_element(words.begin(), at, words.end());
+  return *at;
+}
+
 std::string TaskPart(const DataGuess& guess, int64_t max_tokens) {
   std::string name = "sequence_classification", fields;
-  std::vector<int64_t> words = guess.words;
-  absl::c_sort(words);
   std::string lengths;
-  if (!words.empty())
-    lengths = absl::StrCat("95 % of the texts have at most ", words[words.size() * 95 / 100],
-        " words, the longest ", words.back(),
+  if (!guess.words.empty())
+    lengths = absl::StrCat("95 % of the texts have at most ", LongText(guess),
+        " words, the longest ", *absl::c_max_element(guess.words),
         guess.task == GuessedTask::kTags ? "; longer ones are split." : "; longer texts are cut.");
   switch (guess.task) {
     case GuessedTask::kLanguageModel: name = "masked_lm"; break;
@@ -125,7 +131,7 @@ std::string TaskPart(const DataGuess& guess, int64_t max_tokens) {
       name, " {\n", Setting("max_tokens", absl::StrCat(max_tokens), lengths), fields, "}\n");
 }
 
-// Returns ", perhaps also A (3 values), B (numbers)" for columns that could have the same role.
+// Returns " Other columns: A (3 values), B (numbers)." for columns that could have the same role.
 std::string Others(const DataGuess& guess, bool label) {
   std::vector<std::string> names;
   for (const Column& column : guess.columns) {
@@ -212,9 +218,7 @@ std::string DataPart(const NewSpecOptions& options, const DataGuess& guess) {
 int64_t LimitOf(const DataGuess& guess) {
   if (guess.task == GuessedTask::kAnswers) return 384;
   if (guess.words.empty()) return 128;
-  std::vector<int64_t> words = guess.words;
-  absl::c_sort(words);
-  const double tokens = 1.4 * words[words.size() * 95 / 100] + 3;
+  const double tokens = 1.4 * static_cast<double>(LongText(guess)) + 3;
   for (const int64_t limit : {64, 128, 256}) {
     if (tokens <= limit) return limit;
   }

@@ -92,4 +92,14 @@ std::string ResultSentence(const Json& metrics, const std::string& items, const 
   return "";
 }
 
+std::vector<std::string> MetricNames(absl::string_view metrics_json) {
+  const OrderedJson json = OrderedJson::parse(
+      metrics_json.begin(), metrics_json.end(), nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> names;
+  if (!json.is_object() || !json.contains("metrics")) return names;
+  for (const auto& [name, value] : json["metrics"].items())
+    if (value.is_number() && name != "temperature") names.push_back(name);
+  return names;
+}
+
 }  // namespace cloze

@@ -3,7 +3,9 @@
 #define CLOZE_TASKS_RUN_RESULT_SENTENCE_H_
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/base/json.h"
 
 namespace cloze {
@@ -13,6 +15,10 @@ namespace cloze {
 // any. `items`: what is classified, "texts" or "words".
 std::string ResultSentence(
     const Json& metrics, const std::string& items, const Json& result = Json());
+
+// Returns the names of the metrics in the text of metrics.json, in the order of the file; none if
+// it is damaged. The temperature, which is fitted, is left out.
+std::vector<std::string> MetricNames(absl::string_view metrics_json);
 
 }  // namespace cloze
 
