@@ -24,20 +24,8 @@ tree=$root/$other log=$root/$other.log
 exec 9> "$root/$other.lock"
 flock 9
 
-# Runs a step and prints how it ended. Arguments: name, command.
-step() {
-  local name=$1 began
-  began=$(date +%s)
-  shift
-  if "$@" > "$log" 2>&1; then
-    echo "$other: $name: ok, $(($(date +%s) - began)) s"
-  else
-    echo "$other: $name: FAILED"
-    grep -E 'error:|FAILED|Failure' "$log" | head -n 20
-    tail -n 20 "$log"
-    return 1
-  fi
-}
+prefix="$other: "
+source "$here/tests/steps.sh"
 
 # Makes the tree unless an earlier run has finished it.
 tree_of_other() {

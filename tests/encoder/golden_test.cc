@@ -8,12 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/ops/adamw.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/modules/encoder.h"
 #include "tests/encoder/modules/loss.h"
+#include "tests/reference/golden_steps.h"
 
 namespace cloze {
 namespace {
@@ -237,31 +237,9 @@ TEST_P(Golden, TwelveAdamWSteps) {
   const SafetensorsReader batches = Open("training_batches.safetensors");
   std::ifstream file(folder_ + "/training.json");
   const nlohmann::json training = nlohmann::json::parse(file);
-  std::vector<float> m(params_.values().size()), v(params_.values().size());
-  int64_t number = 0;
-  for (const auto& s : training["steps"]) {
-    const Packed p = Pack(batches, "step" + std::to_string(number) + ".");
-    EXPECT_NEAR(LossAndGradients(p.batch), s["loss"].get<double>(), 1e-4) << "step " << number;
-    const double norm = std::sqrt(SumSquares(params_.grads()));
-    EXPECT_NEAR(norm, s["grad_norm"].get<double>(), 1e-3 * norm) << "step " << number;
-    const float clip = std::min(1.0, training["clip_grad_norm"].get<double>() / (norm + 1e-6));
-    ++number;
-    for (ParamId id = 0; id < params_.size(); ++id) {
-      const Param& param = params_.param(id);
-      AdamWStep({.rate = s["learning_rate"],
-                    .beta1 = 0.9f,
-                    .beta2 = 0.999f,
-                    .epsilon = 1e-8f,
-                    .decay = param.decay ? 0.01f : 0.0f,
-                    .grad_scale = clip,
-                    .bias_correction = true,
-                    .step = number},
-          params_.value(id).f32(), params_.grad(id).f32(), m.data() + param.offset,
-          v.data() + param.offset, param.size());
-    }
-    params_.Changed();
-  }
-  EXPECT_EQ(number, 12);
+  ExpectGoldenSteps(training, training["clip_grad_norm"], params_, [&](int64_t number) {
+    return LossAndGradients(Pack(batches, "step" + std::to_string(number) + ".").batch);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Golden,

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/strip.h"
-#include "core/ops/adamw.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/embedding_groups.h"
 #include "tasks/embedding_loss.h"
 #include "tasks/packer.h"
 #include "tasks/task.h"
+#include "tests/reference/golden_steps.h"
 
 namespace cloze {
 namespace {
@@ -159,32 +159,8 @@ TEST_P(EmbeddingGolden, SeveralPasses) {
 TEST_P(EmbeddingGolden, TwelveAdamWSteps) {
   std::ifstream file(absl::StrCat(kFolder, "/", GetParam().name, ".json"));
   const nlohmann::json training = nlohmann::json::parse(file);
-  ParamStore& params = model_.params();
-  std::vector<float> m(params.values().size()), v(params.values().size());
-  int64_t number = 0;
-  for (const auto& s : training["steps"]) {
-    EXPECT_NEAR(Step(Batches(number % 2 == 0 ? 1 << 20 : 64)), s["loss"].get<double>(), 1e-4)
-        << "step " << number;
-    const double norm = std::sqrt(SumSquares(params.grads()));
-    EXPECT_NEAR(norm, s["grad_norm"].get<double>(), 1e-3 * norm) << "step " << number;
-    const float clip = std::min(1.0, 1.0 / (norm + 1e-6));
-    ++number;
-    for (ParamId id = 0; id < params.size(); ++id) {
-      const Param& param = params.param(id);
-      AdamWStep({.rate = s["learning_rate"],
-                    .beta1 = 0.9f,
-                    .beta2 = 0.999f,
-                    .epsilon = 1e-8f,
-                    .decay = param.decay ? 0.01f : 0.0f,
-                    .grad_scale = clip,
-                    .bias_correction = true,
-                    .step = number},
-          params.value(id).f32(), params.grad(id).f32(), m.data() + param.offset,
-          v.data() + param.offset, param.size());
-    }
-    params.Changed();
-  }
-  EXPECT_EQ(number, 12);
+  ExpectGoldenSteps(training, 1.0, model_.params(),
+      [&](int64_t number) { return Step(Batches(number % 2 == 0 ? 1 << 20 : 64)); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EmbeddingGolden,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/inference/evaluate.h"
+#include "tests/tasks/training/train_on_ranks.h"
 #include "tests/tasks/training/trainer_fixture.h"
 #include "tests/tasks/update/thread_ranks.h"
 
@@ -55,13 +56,7 @@ TEST_F(TrainerTest, RanksShareAStream) {
   LoadedSpec spec = Spec(Mlm(), "text.txt", "three", 4);
   spec.spec.mutable_train()->set_files(0, pipe.path());
   spec.spec.mutable_train()->set_format(DataSpec::TEXT);
-  testing::internal::CaptureStderr();
-  ForRanks([&](ThreadRanks& ranks) {
-    const auto trainer = Trainer::Create(spec, {.ranks = &ranks});
-    ASSERT_TRUE(trainer.ok()) << trainer.status();
-    EXPECT_TRUE((*trainer)->Run().ok());
-  });
-  testing::internal::GetCapturedStderr();
+  TrainOnRanks(spec);
   EXPECT_TRUE(Weights("one") == Weights("three"));
 }
 

@@ -2,8 +2,8 @@
 // threads, the folder of sentence-transformers, and what it refuses.
 #include "absl/strings/match.h"
 #include "encoder/folder/sentence_vectors.h"
+#include "tests/tasks/training/train_on_ranks.h"
 #include "tests/tasks/training/trainer_fixture.h"
-#include "tests/tasks/update/thread_ranks.h"
 
 namespace cloze {
 namespace {
@@ -58,13 +58,7 @@ TEST_F(SentenceEmbeddingRun, SameBitsAfterResumes) {
 TEST_F(SentenceEmbeddingRun, RanksLeaveTheWeightsOfOneRank) {
   ASSERT_TRUE(Train(Embedding("pairs.tsv", kPairFields, "", "one")).ok());
   const LoadedSpec spec = Embedding("pairs.tsv", kPairFields, "", "three");
-  testing::internal::CaptureStderr();
-  ForRanks([&](ThreadRanks& ranks) {
-    const auto trainer = Trainer::Create(spec, {.ranks = &ranks});
-    ASSERT_TRUE(trainer.ok()) << trainer.status();
-    EXPECT_TRUE((*trainer)->Run().ok());
-  });
-  testing::internal::GetCapturedStderr();
+  TrainOnRanks(spec);
   EXPECT_TRUE(Weights("one") == Weights("three"));
 }
 
