@@ -59,8 +59,8 @@ void KeepRules(const TaskSpec& recorded, TaskSpec* now);
 // it: micro-batch, batch size, length and learning rate.
 void KeepChoices(const TaskSpec& recorded, TaskSpec* now);
 
-// What a run chooses by its data and its model, because the spec does not set it and has
-// default_rule 2; all false for tasks whose defaults are fixed.
+// True for the settings that a run chooses by its data and its model: those that the spec leaves
+// out with default_rule 2. All false for tasks whose defaults are fixed.
 struct OpenSettings {
   bool batch = false, length = false, rate = false;
   bool any() const { return batch || length || rate; }

@@ -10,9 +10,9 @@
 
 namespace cloze {
 
-// What the files of a DataSpec hold. kPairs: texts that are alike, and others that are not; of a
-// list of texts that are alike each is an example. kScored: pairs with numbers. kLabelled: texts
-// with labels; each is paired with the one before it of the same label. kTexts: single texts.
+// The kind of the rows of a DataSpec. kPairs: an anchor, its positives and its negatives; each
+// positive of a list is an example. kScored: pairs with numbers. kLabelled: texts with labels; each
+// is paired with the previous text of the same label. kTexts: single texts.
 enum class GroupKind { kPairs, kScored, kLabelled, kTexts };
 
 // Returns the kind that the fields of `data` and the loss of `training` mean. Other data of pairs

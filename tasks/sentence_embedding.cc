@@ -50,7 +50,7 @@ class VectorEvaluation : public Evaluation {
   VectorMetrics metrics_;
 };
 
-// What the task learns: the passes of a step and their loss.
+// The passes of a step and their loss.
 class EmbeddingObjective : public Task {
  public:
   int32_t max_tokens() const override { return spec_.max_tokens(); }

@@ -214,7 +214,7 @@ class SentenceFolder {
   bool includes_prompt_ = true;  // in the pooling
 };
 
-// What config.json of a folder of Cloze says; nullopt if it says nothing.
+// Returns kVectorsMember of config.json; nullopt without that member.
 absl::StatusOr<std::optional<SentenceVectors>> ReadMember(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");
   if (!PathExists(path)) return std::nullopt;

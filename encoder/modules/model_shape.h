@@ -42,8 +42,8 @@ const HeadType& TypeOf(HeadKind kind);
 // The bias of tied heads; kFixed: a row that is not trained.
 enum class OutputBias : uint8_t { kNone, kTrained, kFixed };
 
-// What a head with one row per text reads: the hidden state of the first token, or the mean or the
-// largest of all, as Pooling.Kind of specs.
+// The input of a head with one row per text: the hidden state of the first token, or the mean or
+// the maximum over all tokens, in the order of Pooling.Kind.
 enum class Pool : uint8_t { kClass, kMean, kMax };
 
 // How the heads of an architecture compute.
