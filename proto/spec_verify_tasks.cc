@@ -174,9 +174,6 @@ void CheckSentenceEmbedding(const TaskSpec& spec, SpecErrors* errors) {
   errors->AddIf(negatives && !pairs, "train.negative_field",
       "is set, but train.text_pair_field is not: expected both");
   errors->AddIf(negatives && (simcse || scored), "train.negative_field", "is not read by ", loss);
-  errors->AddIf(
-      simcse && !spec.validation().files().empty() && spec.validation().text_pair_field().empty(),
-      "validation.text_pair_field", "is not set: SIMCSE is evaluated on pairs");
   errors->AddIf(spec.batch().examples() == 1 && task.loss() != Spec::COSINE && !triplet,
       "batch.examples", "is 1: ", loss, " compares the examples of a batch: expected more");
   errors->AddIf(task.symmetric() && !in_batch && !simcse, name + ".symmetric",

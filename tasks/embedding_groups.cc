@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "tasks/data/readers.h"
 #include "tasks/embedding_loss.h"
+#include "tasks/retrieval_store.h"
 #include "tasks/store_builder.h"
 
 namespace cloze {
@@ -30,7 +31,8 @@ Labels LabelsOfKind(GroupKind kind) {
     case GroupKind::kPairs: return Labels::kGroups;
     case GroupKind::kScored: return Labels::kNumber;
     case GroupKind::kLabelled: return Labels::kRequired;
-    case GroupKind::kTexts: return Labels::kIgnored;
+    case GroupKind::kTexts:
+    case GroupKind::kRetrieval: return Labels::kIgnored;
   }
   CLOZE_CHECK(false);
 }
@@ -132,18 +134,13 @@ EncodedText EncodedGroup(
   for (size_t i = 0; i < group.texts.size(); ++i) {
     const std::string& prompt =
         i > 0 && prompts_differ ? spec.document_prompt() : spec.query_prompt();
-    const std::string text(absl::StripAsciiWhitespace(
-        absl::StrCat(prompt, absl::StripAsciiWhitespace(group.texts[i]))));
-    const EncodedText encoded = SequencesOfText(
-        tokenizer, text, nullptr, spec.max_tokens(), SequenceClassificationSpec::HEAD);
+    const EncodedText encoded = EncodePrompted(prompt, group.texts[i], spec, tokenizer);
     const std::vector<int32_t>& ids = encoded.windows[0].ids;
     if (std::ssize(example.ids) + std::ssize(ids) > kMaxLabelledTokens) break;
     AddStats(encoded.stats, &out.stats);
-    out.stats.bytes += static_cast<int64_t>(group.texts[i].size());
-    out.stats.invalid_bytes += CountInvalidUtf8(group.texts[i]);
     example.rows.push_back(static_cast<int32_t>(example.ids.size()));
     example.labels.push_back(
-        LabelOf(static_cast<TextRole>(std::min<size_t>(i, 2)), group.text_class));
+        LabelOf(static_cast<GroupRole>(std::min<size_t>(i, 2)), group.text_class));
     example.ids.insert(example.ids.end(), ids.begin(), ids.end());
   }
   example.second = static_cast<int32_t>(example.ids.size());
@@ -158,7 +155,19 @@ EncodedText EncodedGroup(
 
 }  // namespace
 
+EncodedText EncodePrompted(const std::string& prompt, absl::string_view text,
+    const EmbeddingSpec& spec, const Tokenizer& tokenizer) {
+  const std::string whole(
+      absl::StripAsciiWhitespace(absl::StrCat(prompt, absl::StripAsciiWhitespace(text))));
+  EncodedText out = SequencesOfText(
+      tokenizer, whole, nullptr, spec.max_tokens(), SequenceClassificationSpec::HEAD);
+  out.stats.bytes += std::ssize(text);
+  out.stats.invalid_bytes += CountInvalidUtf8(text);
+  return out;
+}
+
 GroupKind GroupKindOf(const DataSpec& data, bool training, EmbeddingSpec::Loss loss) {
+  if (data.files_size() == 1 && IsRetrievalFolder(data.files(0))) return GroupKind::kRetrieval;
   if (data.text_pair_field().empty())
     return training && loss == EmbeddingSpec::SIMCSE ? GroupKind::kTexts : GroupKind::kLabelled;
   if (loss == EmbeddingSpec::COSENT || loss == EmbeddingSpec::COSINE) return GroupKind::kScored;
@@ -170,6 +179,7 @@ GroupKind GroupKindOf(const DataSpec& data, bool training, EmbeddingSpec::Loss l
 }
 
 absl::Status CheckGroups(const DataSpec& data, GroupKind kind) {
+  if (kind == GroupKind::kRetrieval) return ReadRetrieval(data.files(0)).status();
   return CheckFirst<TextExample>(data, LabelsOfKind(kind));
 }
 
@@ -179,10 +189,13 @@ absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
   store.labels = kLabels;
   if (kind == GroupKind::kScored) store.targets = Targets::kNumber;
   store.key.AddNumber(static_cast<int>(kind));
+  store.key.AddNumber(kGroupRoles);
   store.key.AddNumber(spec.negatives());
   for (const std::string* text : {&spec.query_prompt(), &spec.document_prompt()})
     store.key.AddText(*text);
   for (const std::string& field : data.negative_field()) store.key.AddText(field);
+  if (kind == GroupKind::kRetrieval)
+    return BuildRetrievalStore(data.files(0), std::move(store), spec, tokenizer, options);
   return OpenOrBuild(data, std::move(store), tokenizer, options,
       [&](ExampleStoreWriter* writer, DataStats* stats) -> absl::Status {
         ASSIGN_OR_RETURN(TextReader texts, TextReader::Open(data, LabelsOfKind(kind)));
@@ -207,7 +220,9 @@ absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
 std::vector<Example> SequencesOfGroup(const Example& example, const EmbeddingSpec& spec) {
   const bool scored = !example.values.empty();
   std::vector<int32_t> starts = example.rows, labels = example.labels;
+  const bool collection = !scored && RoleOf(labels[0]) >= GroupRole::kDocument;
   if (scored) starts = {0, example.second}, labels = {};
+  if (collection) starts = {0};
   starts.push_back(static_cast<int32_t>(example.ids.size()));
   std::vector<Example> texts;
   for (size_t i = 0; i + 1 < starts.size(); ++i) {
@@ -218,13 +233,14 @@ std::vector<Example> SequencesOfGroup(const Example& example, const EmbeddingSpe
     text.further = {text.second - 1};
     text.averages = spec.pooling() != Pooling::CLASS;
     text.largest = spec.pooling() == Pooling::MAX;
-    text.labels = {scored ? LabelOf(static_cast<TextRole>(i)) : labels[i]};
+    text.labels = {scored ? LabelOf(static_cast<GroupRole>(i)) : labels[i]};
+    if (collection) text.labels = labels;
     text.values = example.values;
     text.joined = i > 0;
   }
-  if (texts.size() == 1) {  // SIMCSE
+  if (texts.size() == 1 && !collection) {  // SIMCSE
     texts.push_back(texts[0]);
-    texts[1].labels = {LabelOf(TextRole::kPositive)};
+    texts[1].labels = {LabelOf(GroupRole::kPositive)};
     texts[1].joined = true;
   }
   return texts;

@@ -7,29 +7,37 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/cache.h"
+#include "tasks/record.h"
 
 namespace cloze {
 
 // The kind of the rows of a DataSpec. kPairs: an anchor, its positives and its negatives; each
 // positive of a list is an example. kScored: pairs with numbers. kLabelled: texts with labels; each
-// is paired with the previous text of the same label. kTexts: single texts.
-enum class GroupKind { kPairs, kScored, kLabelled, kTexts };
+// is paired with the previous text of the same label. kTexts: single texts. kRetrieval: a folder of
+// IsRetrievalFolder, for evaluation.
+enum class GroupKind { kPairs, kScored, kLabelled, kTexts, kRetrieval };
 
 // Returns the kind that the fields of `data` and the loss of `training` mean. Other data of pairs
 // are scored if their first rows have a number in label_field.
 GroupKind GroupKindOf(const DataSpec& data, bool training, SentenceEmbeddingSpec::Loss loss);
 
-// Reads the first row of each file. Errors of TextReader.
+// Reads the first row of each file, or a retrieval collection. Errors of TextReader and
+// ReadRetrieval.
 absl::Status CheckGroups(const DataSpec& data, GroupKind kind);
 
 // Builds or opens the store of `data`. kData, with the line, for a pair with an empty side and for
-// a score that is no number; kData if no label has two texts.
+// a score that is no number; kData if no label has two texts. Errors of ReadRetrieval.
 absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
     const SentenceEmbeddingSpec& spec, const Tokenizer& tokenizer, const BuildOptions& options);
 
+// Returns the sequence of `text` after `prompt`, both without white space at their ends.
+EncodedText EncodePrompted(const std::string& prompt, absl::string_view text,
+    const SentenceEmbeddingSpec& spec, const Tokenizer& tokenizer);
+
 // Returns the texts of an example of a store: the anchor, its positive and its negatives, each with
 // a label of LabelOf and, of a scored pair, its score as value. The rows are those that
-// spec.pooling() reads. A single text is its own positive.
+// spec.pooling() reads. A single text is its own positive; one of a retrieval collection keeps the
+// labels of its example.
 std::vector<Example> SequencesOfGroup(const Example& example, const SentenceEmbeddingSpec& spec);
 
 }  // namespace cloze

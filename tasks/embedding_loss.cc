@@ -19,11 +19,11 @@ struct StepTexts {
   StepTexts(absl::Span<const int32_t> labels, absl::Span<const float> scores) {
     std::vector<int32_t> negatives;
     for (int32_t r = 0; r < std::ssize(labels); ++r) {
-      const TextRole role = RoleOf(labels[r]);
-      if (role == TextRole::kAnchor) {
+      const GroupRole role = RoleOf(labels[r]);
+      if (role == GroupRole::kAnchor) {
         anchors.push_back(r);
         anchor_classes.push_back(ClassOf(labels[r]));
-      } else if (role == TextRole::kPositive) {
+      } else if (role == GroupRole::kPositive) {
         targets.push_back(static_cast<int32_t>(candidates.size()));
         candidates.push_back(r);
         pairs.push_back({anchors.back(), r, scores.empty() ? 0 : scores[r]});

@@ -12,15 +12,19 @@ namespace cloze {
 
 using EmbeddingSpec = SentenceEmbeddingSpec;
 
-// What a text is in its example, which begins with the anchor and its positive.
-enum class TextRole : int32_t { kAnchor, kPositive, kNegative };
+// What a text is in its example, which begins with the anchor and its positive. kDocument, kQuery:
+// a text of a retrieval collection, an example by itself.
+enum class GroupRole : int32_t { kAnchor, kPositive, kNegative, kDocument, kQuery };
+inline constexpr int32_t kGroupRoles = 5;
 // The label of a text: its role and its class. Texts of the same class, but 0, are no negatives of
 // each other.
-inline constexpr int32_t LabelOf(TextRole role, int32_t text_class = 0) {
-  return static_cast<int32_t>(role) + 3 * text_class;
+inline constexpr int32_t LabelOf(GroupRole role, int32_t text_class = 0) {
+  return static_cast<int32_t>(role) + kGroupRoles * text_class;
 }
-inline constexpr TextRole RoleOf(int32_t label) { return static_cast<TextRole>(label % 3); }
-inline constexpr int32_t ClassOf(int32_t label) { return label / 3; }
+inline constexpr GroupRole RoleOf(int32_t label) {
+  return static_cast<GroupRole>(label % kGroupRoles);
+}
+inline constexpr int32_t ClassOf(int32_t label) { return label / kGroupRoles; }
 
 // Returns the mean loss of v [texts, hidden] f32, with labels [texts] and, for COSENT and COSINE,
 // scores [texts]: the sum over SentenceEmbeddingSpec.dimensions. Adds its gradient to dv.

@@ -6,7 +6,9 @@
 #include "core/base/threads.h"
 #include "core/ops/contrastive.h"
 #include "core/ops/matmul.h"
+#include "core/ops/nearest.h"
 #include "tasks/embedding_loss.h"
+#include "tasks/retrieval_store.h"
 #include "tasks/scores.h"
 
 namespace cloze {
@@ -20,7 +22,9 @@ constexpr int64_t kLastRank = 10;  // of mrr_at_10
 
 std::vector<Metric> VectorMetrics::All() {
   return {{"spearman_cosine", Better::kLarger}, {"pearson_cosine", Better::kLarger},
-      {"accuracy", Better::kLarger}, {"mrr_at_10", Better::kLarger}};
+      {"accuracy", Better::kLarger}, {"ndcg_at_10", Better::kLarger},
+      {"mrr_at_10", Better::kLarger}, {"recall_at_100", Better::kLarger},
+      {"map_at_100", Better::kLarger}};
 }
 
 void VectorMetrics::Add(const Example& text, absl::Span<float> vector) {
@@ -28,25 +32,30 @@ void VectorMetrics::Add(const Example& text, absl::Span<float> vector) {
   const Mat row = View(vector.data(), 1, std::ssize(vector));
   NormalizeForward(row, row, &length);
   hidden_ = row.cols;
-  const TextRole role = RoleOf(text.labels[0]);
+  const GroupRole role = RoleOf(text.labels[0]);
   const int32_t text_class = ClassOf(text.labels[0]);
   const auto append = [&](std::vector<float>* to) {
     to->insert(to->end(), vector.begin(), vector.end());
   };
-  if (!text.values.empty()) {
-    if (role == TextRole::kAnchor) {
+  if (role == GroupRole::kDocument) {
+    append(&documents_);
+  } else if (role == GroupRole::kQuery) {
+    append(&queries_);
+    judged_.push_back(JudgementsOf(text.labels));
+  } else if (!text.values.empty()) {
+    if (role == GroupRole::kAnchor) {
       anchor_.assign(vector.begin(), vector.end());
       return;
     }
     scored_.Add(
         text.values[0], std::inner_product(vector.begin(), vector.end(), anchor_.begin(), 0.0));
     ++pairs_;
-  } else if (role == TextRole::kAnchor) {
+  } else if (role == GroupRole::kAnchor) {
     if (anchor_classes_.size() == kRanked) Rank();
     append(&anchors_);
     anchor_classes_.push_back(text_class);
   } else {
-    if (role == TextRole::kPositive) targets_.push_back(std::ssize(candidate_classes_));
+    if (role == GroupRole::kPositive) targets_.push_back(std::ssize(candidate_classes_));
     append(&candidates_);
     candidate_classes_.push_back(text_class);
   }
@@ -81,7 +90,21 @@ void VectorMetrics::Rank() {
   targets_.clear(), anchor_classes_.clear(), candidate_classes_.clear();
 }
 
+MetricResults VectorMetrics::RankDocuments() const {
+  std::vector<std::vector<int64_t>> rankings;
+  const VectorRows table = {.data = documents_.data(),
+      .rows = static_cast<int64_t>(documents_.size()) / hidden_,
+      .cols = hidden_};
+  const ConstMat queries = View(queries_.data(), std::ssize(judged_), hidden_);
+  for (const std::vector<Hit>& hits : NearestRows(table, queries, kRetrievalDepth)) {
+    std::vector<int64_t>& ranking = rankings.emplace_back();
+    for (const Hit& hit : hits) ranking.push_back(hit.row);
+  }
+  return ScoreRankings(judged_, rankings);
+}
+
 MetricResults VectorMetrics::Results() {
+  if (!judged_.empty()) return RankDocuments();
   MetricResults results;
   if (pairs_ > 0) {
     for (const auto& [name, value] : scored_.Results().values)

@@ -8,10 +8,12 @@
 #include "absl/types/span.h"
 #include "tasks/data/example_store.h"
 #include "tasks/metrics.h"
+#include "tasks/retrieval.h"
 
 namespace cloze {
 
-// Of scored pairs spearman_cosine and pearson_cosine: the correlation of their scores with the
+// Of a retrieval collection the means of RetrievalScores, with cosines. Of scored pairs
+// spearman_cosine and pearson_cosine: the correlation of their scores with the
 // cosines of their vectors. Of other examples accuracy and mrr_at_10: how often the positive is the
 // nearest to the anchor among all positives and negatives, of another class, of up to 4,096
 // consecutive examples, and the mean of 1 / its rank up to rank 10.
@@ -25,6 +27,8 @@ class VectorMetrics {
  private:
   // Ranks the positives of the examples that are kept, and drops them.
   void Rank();
+  // Ranks the documents for each query.
+  MetricResults RankDocuments() const;
 
   int64_t hidden_ = 0;
   std::vector<float> anchor_;  // of scored pairs: the last
@@ -32,6 +36,8 @@ class VectorMetrics {
   int64_t pairs_ = 0;
   std::vector<float> anchors_, candidates_;  // vectors of the kept examples
   std::vector<int32_t> targets_, anchor_classes_, candidate_classes_;
+  std::vector<float> documents_, queries_;  // of a retrieval collection
+  std::vector<Judgements> judged_;          // of each query
   int64_t ranked_ = 0, first_ = 0;
   double reciprocal_ranks_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "tasks/embedding_groups.h"
 #include "tasks/embedding_loss.h"
 #include "tasks/embedding_metrics.h"
+#include "tasks/retrieval.h"
 #include "tasks/store_builder.h"
 #include "tasks/task.h"
 
@@ -165,7 +166,7 @@ Batch EmbeddingObjective::DryBatch(int64_t rows, int64_t longest, int64_t target
   targets = std::max<int64_t>(targets / 2 * 2, 2);
   Batch batch = Task::DryBatch(rows, longest, targets);
   for (int64_t i = 0; i < targets; ++i)
-    batch.targets[i] = LabelOf(i % 2 == 0 ? TextRole::kAnchor : TextRole::kPositive);
+    batch.targets[i] = LabelOf(i % 2 == 0 ? GroupRole::kAnchor : GroupRole::kPositive);
   batch.values.resize(targets);
   batch.groups.resize(targets / 2);
   batch.largest = spec_.pooling() == Pooling::MAX;
@@ -232,9 +233,33 @@ class SentenceEmbedding : public EmbeddingObjective {
   }
 };
 
+absl::Status CheckCollections(const LoadedSpec& loaded) {
+  const auto names = [](const DataSpec& data) {
+    return data.files_size() == 1 && IsRetrievalFolder(data.files(0));
+  };
+  const TaskSpec& spec = loaded.spec;
+  if (names(spec.train()))
+    return SpecError(loaded, "train.files",
+        absl::StrCat(QuotePath(spec.train().files(0)),
+            " is a retrieval collection, for validation: expected pairs, such as its corpus.jsonl "
+            "with text_field \"title\" and text_pair_field \"text\""));
+  const DataSpec& validation = spec.validation();
+  if (names(validation))
+    return spec.evaluation().max_examples() == 0
+               ? absl::OkStatus()
+               : SpecError(loaded, "evaluation.max_examples",
+                     "is set, but a retrieval collection is evaluated as a whole");
+  if (spec.sentence_embedding().loss() == EmbeddingSpec::SIMCSE && validation.files_size() > 0 &&
+      validation.text_pair_field().empty())
+    return SpecError(loaded, "validation.text_pair_field",
+        "is not set: SIMCSE is evaluated on pairs, or on the folder of a retrieval collection");
+  return absl::OkStatus();
+}
+
 absl::Status SentenceEmbedding::CheckModel(
     const LoadedSpec& loaded, const ModelConfig& config) const {
   RETURN_IF_ERROR(Task::CheckModel(loaded, config));
+  RETURN_IF_ERROR(CheckCollections(loaded));
   for (const int32_t columns : spec_.dimensions()) {
     if (columns > config.hidden)
       return SpecError(loaded, "sentence_embedding.dimensions",

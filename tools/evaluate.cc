@@ -9,7 +9,7 @@
 #include "tasks/data/readers.h"
 #include "tasks/data_summary.h"
 #include "tasks/inference/evaluate.h"
-#include "tasks/inference/retrieval.h"
+#include "tasks/retrieval.h"
 #include "tasks/model_fit.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"

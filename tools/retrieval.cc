@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/ops/nearest.h"
-#include "tasks/inference/retrieval.h"
+#include "tasks/retrieval.h"
 #include "tools/text_table.h"
 #include "tools/text_vectors.h"
 
@@ -46,8 +46,8 @@ absl::Status EvaluateRetrieval(InferOptions options, const std::string& folder, 
   StopOnSignals();
   ASSIGN_OR_RETURN(const auto rankings, RankByVectors(data, encoder));
   ReportCut(encoder.cut());
-  MetricResults model = ScoreRankings(data, rankings);
-  const MetricResults bm25 = ScoreRankings(data, RankByBm25(data));
+  MetricResults model = ScoreRankings(data.judged, rankings);
+  const MetricResults bm25 = ScoreRankings(data.judged, RankByBm25(data));
   if (!json && ::isatty(1) == 1) return WriteTables(ScoreTable(model, bm25));
   model.tables = {{"bm25", bm25.ToJson()}, {"documents", absl::StrCat(data.corpus.ids.size())},
       {"queries", absl::StrCat(data.queries.ids.size())},

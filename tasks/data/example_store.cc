@@ -44,7 +44,7 @@ std::vector<LabelRecord> RecordsOf(const Example& example, const StoreHeader& he
   std::vector<LabelRecord> records;
   if (header.targets() == Targets::kLabels) {
     CLOZE_CHECK(
-        example.rows.size() == example.labels.size() && example.rows.size() <= example.ids.size());
+        example.rows.size() == example.labels.size() && example.rows.size() <= kMaxExampleTokens);
     for (size_t i = 0; i < example.rows.size(); ++i) {
       const int32_t row = example.rows[i],
                     further = i < example.further.size() ? example.further[i] : 0;

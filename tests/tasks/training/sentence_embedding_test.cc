@@ -49,6 +49,31 @@ class SentenceEmbeddingRun : public TrainerTest {
   static constexpr char kPairFields[] = "text_field: \"title\" text_pair_field: \"text\"";
 };
 
+// A text of the collection is itself the only relevant document, so that any model finds it first.
+TEST_F(SentenceEmbeddingRun, EvaluatesARetrievalCollection) {
+  std::filesystem::create_directories(Path("beir"));
+  Write("beir/corpus.jsonl", R"({"_id": "1", "title": "the cat", "text": "sat on a mat ."})"
+                             "\n"
+                             R"({"_id": "2", "text": "the big dog ran"})"
+                             "\n");
+  Write("beir/queries.jsonl", R"({"_id": "q", "text": "the big dog ran"})"
+                              "\n");
+  Write("beir/qrels.tsv", "q\t2\t3\nq\tgone\t1\n");
+  LoadedSpec spec = Embedding("texts.txt", "", "loss: SIMCSE", "run", "");
+  spec.spec.mutable_validation()->add_files(Path("beir"));
+  spec.spec.mutable_evaluation()->set_every_steps(5);
+  spec.spec.mutable_evaluation()->set_metric("recall_at_100");
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->metric.name, "recall_at_100");
+  EXPECT_EQ(*summary->best.Value("recall_at_100"), 0.5);
+
+  spec.spec.mutable_evaluation()->set_max_examples(5);
+  EXPECT_THAT(Train(spec).status().message(), HasSubstr("is evaluated as a whole"));
+  spec.spec.mutable_train()->set_files(0, Path("beir"));
+  EXPECT_THAT(Train(spec).status().message(), HasSubstr("is a retrieval collection"));
+}
+
 TEST_F(SentenceEmbeddingRun, SameBitsAfterResumes) {
   ExpectSameBitsAfterResumes(
       [&](const std::string& run) { return Embedding("pairs.tsv", kPairFields, "", run); });

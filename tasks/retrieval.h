@@ -1,6 +1,6 @@
 // Retrieval: a collection in BEIR's layout, the metrics of trec_eval, and BM25.
-#ifndef CLOZE_TASKS_INFERENCE_RETRIEVAL_H_
-#define CLOZE_TASKS_INFERENCE_RETRIEVAL_H_
+#ifndef CLOZE_TASKS_RETRIEVAL_H_
+#define CLOZE_TASKS_RETRIEVAL_H_
 
 #include <cstdint>
 #include <string>
@@ -20,6 +20,8 @@ struct RetrievalTexts {
 // The judgements of one query: documents and their grades, above 0 if relevant. Document -1: the
 // corpus lacks it; it counts as not found.
 using Judgements = std::vector<std::pair<int64_t, int64_t>>;
+inline constexpr int64_t kMostGrade = 1'000'000;
+inline constexpr size_t kMostJudgements = 100'000;
 
 struct RetrievalData {
   RetrievalTexts corpus;           // a document is its title, a blank and its text
@@ -31,6 +33,8 @@ struct RetrievalData {
 
 // True if `path` is a folder with corpus.jsonl and queries.jsonl.
 bool IsRetrievalFolder(const std::string& path);
+// Returns the three files of such a folder: corpus, queries, judgements.
+std::vector<std::string> RetrievalFiles(const std::string& folder);
 
 // Reads corpus.jsonl ({"_id", "title", "text"}), queries.jsonl ({"_id", "text"}) and qrels.tsv or
 // qrels/test.tsv (query, document and grade after tabs; or the four columns of trec_eval). kNoInput
@@ -50,9 +54,9 @@ inline constexpr int64_t kRetrievalDepth = 100;  // documents of a ranking that 
 
 // Returns the scores of one ranking, best document first. Requires a relevant document in `judged`.
 RetrievalScores ScoreRanking(absl::Span<const int64_t> ranking, const Judgements& judged);
-// Returns the means over queries, whose rankings are in the order of `data`, in the order above.
+// Returns the means over queries, in the order above.
 MetricResults ScoreRankings(
-    const RetrievalData& data, absl::Span<const std::vector<int64_t>> rankings);
+    absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings);
 
 // Returns the best kRetrievalDepth documents of each query by BM25 (Robertson; Lucene's form): sum
 // over words of ln(1 + (N - n + 0.5) / (n + 0.5)) tf / (tf + k1 (1 - b + b length / mean length)).
@@ -63,4 +67,4 @@ std::vector<std::vector<int64_t>> RankByBm25(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_INFERENCE_RETRIEVAL_H_
+#endif  // CLOZE_TASKS_RETRIEVAL_H_

@@ -1,4 +1,4 @@
-#include "tasks/inference/retrieval.h"
+#include "tasks/retrieval.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,7 @@ absl::StatusOr<Qrel> ParseQrel(const std::string& line) {
   if (cells.size() == 1) cells = absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (cells.size() == 4) cells.erase(cells.begin() + 1);
   Qrel qrel;
-  if (cells.size() != 3 || !absl::SimpleAtoi(cells[2], &qrel.grade))
+  if (cells.size() != 3 || !absl::SimpleAtoi(cells[2], &qrel.grade) || qrel.grade > kMostGrade)
     return Error(Exit::kData, "\"", Quote(line),
         "\": expected a query's id, a document's id and a whole number, with tabs between them");
   qrel.query = cells[0], qrel.document = cells[1];
@@ -89,8 +89,11 @@ absl::Status ReadQrels(const std::string& path, const IdIndex& documents, const 
     if (query == queries.end()) return ++unknown, stranger = qrel->query, absl::OkStatus();
     if (document == documents.end()) ++lacking, lacked = qrel->document;
     const int64_t at = document == documents.end() ? -1 : document->second;
-    data->judged[query->second].emplace_back(at, qrel->grade);
-    return absl::OkStatus();
+    Judgements& judged = data->judged[query->second];
+    judged.emplace_back(at, qrel->grade);
+    if (judged.size() <= kMostJudgements) return absl::OkStatus();
+    return Error(Exit::kData, "\"", Quote(qrel->query), "\": expected at most ", kMostJudgements,
+        " judgements of a query");
   }));
   if (lacking > 0)
     data->notes.push_back(absl::StrCat(QuotePath(path), ": ", Counted(lacking, "judgement"),
@@ -130,15 +133,20 @@ bool IsRetrievalFolder(const std::string& path) {
   return PathExists(JoinPath(path, "corpus.jsonl")) && PathExists(JoinPath(path, "queries.jsonl"));
 }
 
+std::vector<std::string> RetrievalFiles(const std::string& folder) {
+  std::string qrels = JoinPath(folder, "qrels/test.tsv");
+  if (!PathExists(qrels)) qrels = JoinPath(folder, "qrels.tsv");
+  return {JoinPath(folder, "corpus.jsonl"), JoinPath(folder, "queries.jsonl"), std::move(qrels)};
+}
+
 absl::StatusOr<RetrievalData> ReadRetrieval(const std::string& folder) {
   RetrievalData data;
   IdIndex documents, queries;
-  const std::string corpus = JoinPath(folder, "corpus.jsonl");
+  const std::vector<std::string> files = RetrievalFiles(folder);
+  const std::string &corpus = files[0], &qrels = files[2];
   RETURN_IF_ERROR(ReadTexts(corpus, &data.corpus, &documents));
   if (data.corpus.ids.empty()) return Error(Exit::kData, QuotePath(corpus), ": no documents");
-  RETURN_IF_ERROR(ReadTexts(JoinPath(folder, "queries.jsonl"), &data.queries, &queries));
-  std::string qrels = JoinPath(folder, "qrels/test.tsv");
-  if (!PathExists(qrels)) qrels = JoinPath(folder, "qrels.tsv");
+  RETURN_IF_ERROR(ReadTexts(files[1], &data.queries, &queries));
   RETURN_IF_ERROR(ReadQrels(qrels, documents, queries, &data));
   KeepAnswerable(&data);
   if (data.queries.ids.empty())
@@ -181,11 +189,11 @@ RetrievalScores ScoreRanking(absl::Span<const int64_t> ranking, const Judgements
 }
 
 MetricResults ScoreRankings(
-    const RetrievalData& data, absl::Span<const std::vector<int64_t>> rankings) {
-  CLOZE_CHECK(rankings.size() == data.judged.size());
+    absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings) {
+  CLOZE_CHECK(rankings.size() == judged.size());
   RetrievalScores sum;
   for (size_t q = 0; q < rankings.size(); ++q) {
-    const RetrievalScores s = ScoreRanking(rankings[q], data.judged[q]);
+    const RetrievalScores s = ScoreRanking(rankings[q], judged[q]);
     sum.ndcg_at_10 += s.ndcg_at_10, sum.mrr_at_10 += s.mrr_at_10;
     sum.recall_at_100 += s.recall_at_100, sum.map_at_100 += s.map_at_100;
   }

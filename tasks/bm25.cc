@@ -4,7 +4,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/hash_map.h"
 #include "core/text/unicode/unicode.h"
-#include "tasks/inference/retrieval.h"
+#include "tasks/retrieval.h"
 
 namespace cloze {
 namespace {

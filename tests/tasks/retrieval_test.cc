@@ -1,4 +1,4 @@
-#include "tasks/inference/retrieval.h"
+#include "tasks/retrieval.h"
 
 #include <cmath>
 #include <filesystem>
@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/embedding_metrics.h"
+#include "tasks/retrieval_store.h"
 
 namespace cloze {
 namespace {
@@ -85,9 +87,27 @@ TEST_F(RetrievalFolderTest, Bm25RanksDocumentsWithWordsOfTheQuery) {
   const auto rankings = RankByBm25(*data);
   EXPECT_THAT(rankings[0], ElementsAre(0));
   EXPECT_THAT(rankings[1], ElementsAre(2, 1));  // the shorter one first
-  const MetricResults results = ScoreRankings(*data, rankings);
+  const MetricResults results = ScoreRankings(data->judged, rankings);
   EXPECT_EQ(results.values[0].first, "ndcg_at_10");
   EXPECT_DOUBLE_EQ(results.values[1].second, 0.75);
+}
+
+// Two documents and a query as examples of a store, with the judgements of a third document.
+TEST(VectorMetrics, RanksDocumentsByTheirCosines) {
+  VectorMetrics metrics;
+  const auto add = [&](std::vector<int32_t> labels, std::vector<float> vector) {
+    Example text;
+    text.labels = std::move(labels);
+    metrics.Add(text, absl::MakeSpan(vector));
+  };
+  const Judgements judged = {{1, 2}, {-1, 1}};
+  add({LabelOf(GroupRole::kDocument)}, {9, 3});
+  add({LabelOf(GroupRole::kDocument)}, {1, 1});
+  add({LabelOf(GroupRole::kQuery), 2, 2, 0, 1}, {0, 5});
+  const RetrievalScores expected = ScoreRanking({1, 0}, judged);
+  EXPECT_THAT(metrics.Results().values,
+      ElementsAre(std::pair("ndcg_at_10", expected.ndcg_at_10), std::pair("mrr_at_10", 1.0),
+          std::pair("recall_at_100", 0.5), std::pair("map_at_100", expected.map_at_100)));
 }
 
 TEST_F(RetrievalFolderTest, TakesTheFilesOfBeirAndTrecEval) {
