@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -23,7 +24,6 @@ struct EncodeOptions {
   bool all_layers = false, normalize = false;
   std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
   int64_t failed = 0;                      // wrong lines so far, with --on-error line
-  int64_t empty = 0;                       // texts so far
 };
 
 // Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error, for
@@ -33,45 +33,27 @@ using Layer =
 
 // Calls f for each layer, or the last layer, of all records. A wrong one ends the command, or with
 // --on-error line is reported and gets one row of zeros.
-absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
+absl::Status ForEachLayer(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   LineWriter writer;
-  const ModelInput input = InputOf(session, options.vectors);
-  const std::vector<float> zeros(session.config().hidden);
   CutCounts cut;
-  int64_t number = 0;
+  int64_t number = 0, empty = 0;
   const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
-    const auto encode = [&](size_t i, int adapter, std::vector<Query>* queries) -> absl::Status {
-      const bool empty = IsEmpty(records[i]);
-      options.empty += empty;
-      if (empty && records[i].kind == Record::Kind::kIds && !options.all_layers)
-        return absl::OkStatus();
-      ASSIGN_OR_RETURN(
-          Example example, EncodeRecord(Prepared(records[i], options.vectors), input, &cut));
-      if (!example.ids.empty() || options.all_layers)
-        queries->push_back({std::move(example), adapter});
-      return absl::OkStatus();
-    };
-    const auto run = [&](absl::Span<const Query> queries, Emit emit) {
-      const auto pass = [&](int64_t query, int layer, ConstMat hidden) {
-        emit(query, [&](size_t i) { return f(records[i], {}, number + i, layer, hidden); });
-      };
-      return session.Hidden(queries, !options.all_layers, pass);
-    };
-    const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
-      const absl::Status& wrong = adapter.status();
-      options.failed += !wrong.ok();
-      if (!wrong.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(wrong.message()).c_str());
-      return f(records[i], wrong, number + i, 0, View(zeros.data(), 1, zeros.size()));
-    };
-    RETURN_IF_ERROR(
-        ForEachRecord(session, records, SourceOf(options.infer), encode, run, answer_other));
+    RETURN_IF_ERROR(ForEachHidden(session, records, SourceOf(options.infer), options.vectors,
+        !options.all_layers, &cut,
+        [&](size_t i, const absl::Status& wrong, int layer, ConstMat hidden) {
+          options.failed += !wrong.ok();
+          if (!wrong.ok())
+            std::fprintf(stderr, "cloze: %s\n", std::string(wrong.message()).c_str());
+          return f(records[i], wrong, number + i, layer, hidden);
+        }));
+    empty += absl::c_count_if(records, IsEmpty);
     number += std::ssize(records);
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
   ReportCut(cut);
-  ReportEmpty(options.empty, "whose vector is that of no words");
+  ReportEmpty(empty, "whose vector is that of no words");
   return absl::OkStatus();
 }
 
@@ -88,7 +70,7 @@ absl::Status WriteTensors(EncodeOptions& options, Session& session) {
     return out.Add(name, {hidden.rows, hidden.cols},
         absl::MakeSpan(hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)));
   };
-  RETURN_IF_ERROR(ForEachHidden(options, session, add));
+  RETURN_IF_ERROR(ForEachLayer(options, session, add));
   return out.Finish();
 }
 
@@ -104,7 +86,7 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
   RETURN_IF_ERROR(out.Add("vectors", {0, session.config().hidden}, {}));
-  RETURN_IF_ERROR(ForEachHidden(options, session,
+  RETURN_IF_ERROR(ForEachLayer(options, session,
       [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
         ids.push_back(record.id.empty() ? "null" : record.id);
         return out.Add(
@@ -124,7 +106,7 @@ absl::Status WriteNarrowMatrix(EncodeOptions& options, Session& session) {
   std::vector<float> scales;
   std::vector<int8_t> bytes;
   std::vector<Bf16> halves;
-  RETURN_IF_ERROR(ForEachHidden(options, session,
+  RETURN_IF_ERROR(ForEachLayer(options, session,
       [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
         const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
         if (!AllFinite(v)) return NotFinite();
@@ -156,7 +138,7 @@ absl::Status WriteNpyRows(EncodeOptions& options, Session& session, const std::s
   constexpr size_t kHeader = 128;
   const std::string blank(kHeader, ' ');
   RETURN_IF_ERROR(WriteAll(fd, path, blank.data(), kHeader));
-  RETURN_IF_ERROR(ForEachHidden(options, session,
+  RETURN_IF_ERROR(ForEachLayer(options, session,
       [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
         ids->push_back(record.id.empty() ? "null" : record.id);
         const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
@@ -206,7 +188,7 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
 // JSON lines on standard output.
 absl::Status PrintVectors(EncodeOptions& options, Session& session) {
   LineWriter writer;
-  return ForEachHidden(options, session,
+  return ForEachLayer(options, session,
       [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
         if (!wrong.ok()) {
           const OrderedJson answer = {
@@ -227,12 +209,10 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
 absl::Status SetDefaultPool(EncodeOptions* options) {
   ASSIGN_OR_RETURN(
       auto vectors, VectorsOf(options->infer.model, "--pool chooses a pooling instead"));
-  options->pool = vectors.has_value() ? vectors->pool : "mean";
-  options->normalize |= vectors.has_value() && vectors->normalize;
-  options->vectors = std::move(vectors);
-  if (options->prompt.empty()) return absl::OkStatus();
-  const auto role = options->prompt == "query" ? TextRole::kQuery : TextRole::kDocument;
-  if (options->vectors.has_value()) UsePrompt(role, &*options->vectors);
+  TextPooling pooling = FolderPooling(std::move(vectors), options->prompt);
+  options->pool = std::move(pooling.pool);
+  options->normalize |= pooling.normalize;
+  options->vectors = std::move(pooling.vectors);
   return absl::OkStatus();
 }
 

@@ -6,11 +6,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/base/text.h"
-#include "core/text/unicode/unicode.h"
-#include "encoder/folder/adapter.h"
 #include "proto/spec.h"
 #include "tasks/compute_type.h"
 #include "tasks/inference/explainer.h"
@@ -24,22 +21,6 @@ namespace {
 constexpr size_t kMaxAdapters = 32;  // for which records are read at once
 constexpr int64_t kExplained = 64;   // records that are read at once with --explain
 constexpr int64_t kMostSections = 1000;
-
-// Returns `text` without white space at its ends and, with `lowercase`, in lower case.
-std::string Stripped(const std::string& text, bool lowercase) {
-  std::string out;
-  size_t end = 0;  // of `out`, after the last code point that is not white space
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    at += c.size;
-    if (out.empty() && IsSpace(c.value)) continue;
-    const std::u32string kept = lowercase ? Lowercase(c.value) : std::u32string(1, c.value);
-    for (const char32_t value : kept) AppendUtf8(value, &out);
-    if (!IsSpace(c.value)) end = out.size();
-  }
-  out.resize(end);
-  return out;
-}
 
 using Answered = absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)>;
 
@@ -224,25 +205,13 @@ void AddViterbi(Command& command, std::optional<bool>* viterbi) {
 
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   std::vector<NamedAdapter> adapters;
-  for (const std::string& text : options.adapters) {
-    const size_t equals = text.find('=');
-    const bool named = equals != std::string::npos && text.find('/') > equals && !IsAdapter(text);
-    adapters.push_back(
-        {named ? text.substr(0, equals) : "", named ? text.substr(equals + 1) : text});
-  }
+  for (const std::string& text : options.adapters) adapters.push_back(NamedAdapter::Parse(text));
   return adapters;
 }
 
-DType ComputeOf(const InferOptions& options) {
-  RuntimeSpec::Compute compute = RuntimeSpec::AUTO;
-  RuntimeSpec::Compute_Parse(absl::AsciiStrToUpper(options.compute), &compute);
-  return ComputeOf(compute, Use::kInference);
-}
+DType ComputeOf(const InferOptions& options) { return InferenceType(options.compute); }
 
-std::optional<bool> Int8Of(const InferOptions& options) {
-  if (options.compute == "auto") return std::nullopt;
-  return options.compute == "int8";
-}
+std::optional<bool> Int8Of(const InferOptions& options) { return WantsInt8(options.compute); }
 
 absl::Status CheckAnswersName(const InferOptions& options) {
   if (!options.format.empty() || options.html) return absl::OkStatus();
@@ -305,36 +274,6 @@ absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     RETURN_IF_ERROR(status);
     RETURN_IF_ERROR(CheckSignals());
   }
-}
-
-absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
-    const std::string& folder, absl::string_view hint) {
-  std::string own = folder;
-  if (!PathExists(JoinPath(folder, "modules.json"))) {
-    ASSIGN_OR_RETURN(own, BaseFolder(folder));
-  }
-  auto vectors = ReadSentenceVectors(own);
-  if (vectors.ok()) return vectors;
-  return Error(ExitOf(vectors.status()), vectors.status().message(), "; ", hint);
-}
-
-int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors) {
-  const int64_t most = config.max_tokens();
-  return vectors.has_value() && vectors->max_tokens > 0 ? std::min(most, vectors->max_tokens)
-                                                        : most;
-}
-
-ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors) {
-  ModelInput input = session.input();
-  input.longest = std::min(input.longest, LongestText(session.config(), vectors));
-  return input;
-}
-
-Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
-  if (!vectors.has_value()) return record;
-  record.text = Stripped(vectors->prompt + record.text, vectors->lowercase);
-  record.text_pair = Stripped(record.text_pair, vectors->lowercase);
-  return record;
 }
 
 RecordSource SourceOf(const InferOptions& options) {

@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "encoder/folder/sentence_vectors.h"
 #include "tasks/inference/predictor.h"
+#include "tasks/inference/record_vectors.h"
 #include "tools/answers.h"
 #include "tools/command.h"
 #include "tools/input.h"
@@ -58,7 +58,7 @@ inline constexpr char kSeeErrors[] = " (see \"error\" in the answers)";
 // Returns kData that names the number of invalid lines of `source`; OK for 0. `hint` follows.
 absl::Status InvalidLines(const std::string& source, int64_t count, absl::string_view hint = "");
 
-// The adapters that --adapter names: NAME=DIR, or a folder, whose name may have a = after a /.
+// The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
 // Returns if --compute asks for int8; no value: if the folder is quantized.
@@ -88,17 +88,6 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
 // waiting for more.
 absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
-
-// Returns how sentence-transformers makes vectors of texts with the model or adapter in `folder`;
-// nullopt if its files do not say. Errors of ReadSentenceVectors, and `hint`.
-absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
-    const std::string& folder, absl::string_view hint = "remove modules.json to go on without it");
-// Returns the longest text in tokens, special ones included, of a model with these vectors.
-int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors);
-// Returns the session's tokenizer and limit, or the limit of `vectors` if that is smaller.
-ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors);
-// Returns the record as the tokenizer gets it.
-Record Prepared(Record record, const std::optional<SentenceVectors>& vectors);
 
 // Returns the name of the input and what --on-error says.
 RecordSource SourceOf(const InferOptions& options);

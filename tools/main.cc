@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
-#include "core/base/json.h"
+#include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tools/command.h"
@@ -38,14 +38,6 @@ absl::Status CheckStack() {
       " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
 }
 
-// oneDNN and the baseline kernels need no more than x86-64-v2.
-absl::Status CheckCpu() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) return absl::OkStatus();
-  return Error(
-      Exit::kCpu, "this CPU has no SSE4.2: expected x86-64-v2, that is a CPU of 2009 or later");
-}
-
 // Handles SIGILL, for example of a virtual machine that announces instructions that it cannot run.
 void OnIllegalInstruction(int) {
   constexpr char kMessage[] =
@@ -55,26 +47,7 @@ void OnIllegalInstruction(int) {
   ::_exit(static_cast<int>(Exit::kCpu));
 }
 
-// Turns exceptions of the standard library and of oneDNN into a status. `trains`: the command may
-// train, and has the settings of a run.
-absl::Status RunCaught(const Run& run, bool trains) {
-  try {
-    return run();
-  } catch (const std::bad_alloc&) {
-    return Error(Exit::kLimit, "out of memory (try ",
-        trains ? "a smaller model, a smaller batch.micro_tokens or shorter texts"
-               : "less or shorter text at once; check ulimit -v and the limits of the cgroup",
-        ")");
-  } catch (const nlohmann::json::exception& error) {
-    return Error(
-        Exit::kData, "a JSON file has a value of an unexpected type: ", Quote(error.what()));
-  } catch (const std::exception& error) {
-    return Error(Exit::kLimit, "system error: ", Quote(error.what()),
-        " (check ulimit -v and -u, and the limits of the cgroup)");
-  }
-}
-
-// Handles std::bad_alloc outside RunCaught, or from a destructor such as nlohmann's.
+// Handles std::bad_alloc outside Caught, or from a destructor such as nlohmann's.
 void OnTerminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -96,7 +69,10 @@ absl::Status RunLine(const std::vector<std::string>& words) {
   absl::Status status = CheckCpu();
   if (status.ok()) status = CheckStack();
   SetThreads(line.threads);
-  if (status.ok()) status = RunCaught(line.run, ranks);
+  if (status.ok())
+    status = Caught(line.run,
+        ranks ? "a smaller model, a smaller batch.micro_tokens or shorter texts"
+              : "less or shorter text at once; check ulimit -v and the limits of the cgroup");
   return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
 }
 

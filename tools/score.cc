@@ -17,82 +17,28 @@ struct ScoreCommandOptions {
   std::string by;
 };
 
-// A model for scoring.
-struct Scorer {
-  std::unique_ptr<Session> session;
-  const Tokenizer* tokenizer = nullptr;
-  ScoreOptions options;
-
-  static absl::StatusOr<Scorer> Open(InferOptions* options) {
-    Scorer scorer;
-    ASSIGN_OR_RETURN(scorer.session, OpenSession(options));
-    ASSIGN_OR_RETURN(scorer.tokenizer, scorer.session->TokenizerOr());
-    scorer.options.compute = scorer.session->compute();
-    const std::string has = absl::StrCat(QuotePath(scorer.session->folder()), " has ");
-    if (scorer.session->config().head != HeadKind::kMaskedLm)
-      return Error(Exit::kMismatch, has, "no head for masked_lm: expected a masked language model");
-    if (scorer.mask() < 0) return Error(Exit::kMismatch, has, "a tokenizer without a mask token");
-    return scorer;
-  }
-  int32_t mask() const { return tokenizer->special().mask; }
-};
-
-OrderedJson TokenScores(
-    const Tokenizer& tokenizer, const Example& text, absl::Span<const double> logs) {
-  OrderedJson list = OrderedJson::array();
-  for (size_t k = 0; k < logs.size(); ++k) {
-    list.push_back({{"token", tokenizer.token(text.ids[text.rows[k]])},
-        {"score", Decimal(static_cast<float>(logs[k]))}});
-  }
-  return list;
-}
-
 // Answers a line for each text.
-absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
+absl::Status ScoreLines(RecordScorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
-  Session& session = *scorer.session;
-  CutCounts cut;
-  int64_t empty = 0;
-  OrderedJson nothing = {{"score", nullptr}, {"token_count", 0}};
-  if (options.tokens) nothing["token_scores"] = OrderedJson::array();
   const auto write = [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers(infer.format, /*errors=*/false, &writer, nothing);
-    const auto write_one = [&](const Record& record, const OrderedJson& score) {
-      OrderedJson line = InputMembers(record);
-      line.update(score);
-      return answers.Write(record, reader.columns(), line);
-    };
+    AnswerWriter answers(
+        infer.format, /*errors=*/false, &writer, RecordScorer::NoScore(options.tokens));
     const auto answer = [&](const std::vector<Record>& records) {
-      const auto encode = [&](size_t i, int adapter, std::vector<Query>* texts) -> absl::Status {
-        if (IsEmpty(records[i])) return absl::OkStatus();
-        ASSIGN_OR_RETURN(Example text, EncodeForScore(records[i], session.input(), &cut));
-        texts->push_back({std::move(text), session.PassAdapter(adapter)});
-        return absl::OkStatus();
-      };
-      const auto run = [&](absl::Span<const Query> texts, Emit emit) {
-        const auto one = [&](int64_t text, absl::Span<const double> logs) {
-          OrderedJson score = {
-              {"score", Decimal(static_cast<float>(absl::c_accumulate(logs, 0.0)))},
-              {"token_count", logs.size()}};
-          if (options.tokens)
-            score["token_scores"] = TokenScores(*scorer.tokenizer, texts[text], logs);
-          emit(text, [&](size_t i) { return write_one(records[i], score); });
-        };
-        return ScoreTexts(session.model(), scorer.mask(), texts, scorer.options, one);
-      };
-      const auto answer_other = [&](size_t i, const absl::StatusOr<int>&) {
-        ++empty;
-        return write_one(records[i], nothing);
-      };
-      return ForEachRecord(session, records, SourceOf(infer), encode, run, answer_other);
+      return scorer.Score(records, SourceOf(infer), options.tokens,
+          [&](size_t i, const absl::StatusOr<OrderedJson>& score) -> absl::Status {
+            RETURN_IF_ERROR(score.status());
+            OrderedJson line = InputMembers(records[i]);
+            line.update(*score);
+            return answers.Write(records[i], reader.columns(), line);
+          });
     };
     RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
     return answers.Finish(reader.columns());
   };
   RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
-  ReportCut(cut);
-  ReportEmpty(empty, "without a score");
+  ReportCut(scorer.cut());
+  ReportEmpty(scorer.empty(), "without a score");
   return absl::OkStatus();
 }
 
@@ -105,7 +51,7 @@ OrderedJson ToJson(const PairCount& count) {
 }
 
 // Prints the accuracy on all pairs; before it a line for each group.
-absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
+absl::Status ScoreAllPairs(RecordScorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
   const std::string& out = options.infer.out;
   if (!out.empty() && out != "-") RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
@@ -115,16 +61,18 @@ absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   data.set_encoding(run.encoding());
   data.set_header(run.header());
   ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by, data));
-  ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(""));
-  scorer.options.adapter = scorer.session->PassAdapter(adapter);
+  Session& session = scorer.session();
+  ScoreOptions score{.compute = session.compute()};
+  ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(""));
+  score.adapter = session.PassAdapter(adapter);
   CutCounts cut;
   PairCount all;
   std::map<std::string, PairCount> groups;
   while (true) {
     ASSIGN_OR_RETURN(
-        const std::vector<TextPair> pairs, reader.Next(kAtOnce, scorer.session->input(), &cut));
+        const std::vector<TextPair> pairs, reader.Next(kAtOnce, session.input(), &cut));
     if (pairs.empty()) break;
-    RETURN_IF_ERROR(ScorePairs(scorer.session->model(), scorer.mask(), pairs, scorer.options,
+    RETURN_IF_ERROR(ScorePairs(session.model(), scorer.mask(), pairs, score,
         [&](const TextPair& pair, double good, double bad) {
           all.Add(good, bad);
           groups[pair.group].Add(good, bad);
@@ -169,7 +117,8 @@ absl::Status Score(ScoreCommandOptions options) {
   options.infer.input.records = 2048;
   options.infer.input.blanks = true;
   RETURN_IF_ERROR(CheckAnswersName(options.infer));
-  ASSIGN_OR_RETURN(Scorer scorer, Scorer::Open(&options.infer));
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  ASSIGN_OR_RETURN(RecordScorer scorer, RecordScorer::Create(session.get()));
   return options.pairs ? ScoreAllPairs(scorer, options) : ScoreLines(scorer, options);
 }
 

@@ -22,12 +22,6 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   return encoder;
 }
 
-void UsePrompt(TextRole role, SentenceVectors* vectors) {
-  const std::string& prompt =
-      role == TextRole::kQuery ? vectors->query_prompt : vectors->document_prompt;
-  if (!prompt.empty()) vectors->prompt = prompt;
-}
-
 absl::StatusOr<std::vector<float>> TextEncoder::Encode(
     TextRole role, absl::Span<const std::string> texts, absl::string_view what) {
   SentenceVectors vectors = vectors_;

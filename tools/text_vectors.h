@@ -25,11 +25,6 @@ class Reminder {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Texts that are compared: folders may have a prompt for each.
-enum class TextRole : uint8_t { kQuery, kDocument };
-// Sets the prompt that is put before texts of the role; the default prompt stays if there is none.
-void UsePrompt(TextRole role, SentenceVectors* vectors);
-
 // Encodes texts as sentence-transformers would with the folder of the model; for a folder that does
 // not say how, the vector is the mean of all tokens, of length 1.
 class TextEncoder {

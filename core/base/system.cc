@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/control_groups.h"
+#include "core/base/json.h"
 
 namespace cloze {
 namespace {
@@ -51,6 +54,27 @@ int64_t AvailableMemory() {
   return std::min({Remaining(addresses.rlim_cur,
                        SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
       Remaining(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0), MemoryOfGroups()});
+}
+
+absl::Status CheckCpu() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) return absl::OkStatus();
+  return Error(
+      Exit::kCpu, "this CPU has no SSE4.2: expected x86-64-v2, that is a CPU of 2009 or later");
+}
+
+absl::Status Caught(absl::FunctionRef<absl::Status()> f, absl::string_view remedy) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return Error(Exit::kLimit, "out of memory (try ", remedy, ")");
+  } catch (const nlohmann::json::exception& error) {
+    return Error(
+        Exit::kData, "a JSON file has a value of an unexpected type: ", Quote(error.what()));
+  } catch (const std::exception& error) {
+    return Error(Exit::kLimit, "system error: ", Quote(error.what()),
+        " (check ulimit -v and -u, and the limits of the cgroup)");
+  }
 }
 
 int64_t PeakMemory() {

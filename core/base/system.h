@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "core/base/status.h"
 
 namespace cloze {
 
@@ -32,6 +34,13 @@ int64_t SystemNumber(const std::string& path, absl::string_view label = "");
 // Returns the bytes that this process can still allocate: the least of the machine's available
 // memory, the control groups' limits and `ulimit -v`. kUnlimited when nothing is known.
 int64_t AvailableMemory();
+
+// kCpu unless this CPU has what oneDNN and the baseline kernels need: x86-64-v2.
+absl::Status CheckCpu();
+
+// Calls f and turns exceptions of the standard library, of the JSON parser and of oneDNN into a
+// status. `remedy`: what helps if memory is short.
+absl::Status Caught(absl::FunctionRef<absl::Status()> f, absl::string_view remedy);
 
 // Returns the peak of resident memory in bytes; 0 when unknown.
 int64_t PeakMemory();

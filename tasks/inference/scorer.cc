@@ -18,6 +18,16 @@ Record TextRecord(const std::string& text) {
   return record;
 }
 
+OrderedJson TokenScores(
+    const Tokenizer& tokenizer, const Example& text, absl::Span<const double> logs) {
+  OrderedJson list = OrderedJson::array();
+  for (size_t k = 0; k < logs.size(); ++k) {
+    list.push_back({{"token", tokenizer.token(text.ids[text.rows[k]])},
+        {"score", Decimal(static_cast<float>(logs[k]))}});
+  }
+  return list;
+}
+
 }  // namespace
 
 absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> texts,
@@ -77,6 +87,49 @@ absl::StatusOr<Example> EncodeForScore(
       example.rows.push_back(static_cast<int32_t>(i));
   }
   return example;
+}
+
+absl::StatusOr<RecordScorer> RecordScorer::Create(Session* session) {
+  RecordScorer scorer;
+  scorer.session_ = session;
+  ASSIGN_OR_RETURN(scorer.tokenizer_, session->TokenizerOr());
+  const std::string has = absl::StrCat(QuotePath(session->folder()), " has ");
+  if (session->config().head != HeadKind::kMaskedLm)
+    return Error(Exit::kMismatch, has, "no head for masked_lm: expected a masked language model");
+  if (scorer.mask() < 0) return Error(Exit::kMismatch, has, "a tokenizer without a mask token");
+  return scorer;
+}
+
+OrderedJson RecordScorer::NoScore(bool tokens) {
+  OrderedJson nothing = {{"score", nullptr}, {"token_count", 0}};
+  if (tokens) nothing["token_scores"] = OrderedJson::array();
+  return nothing;
+}
+
+absl::Status RecordScorer::Score(absl::Span<const Record> records, const RecordSource& source,
+    bool tokens, absl::FunctionRef<absl::Status(size_t, absl::StatusOr<OrderedJson>)> f) {
+  const auto encode = [&](size_t i, int adapter, std::vector<Query>* texts) -> absl::Status {
+    if (IsEmpty(records[i])) return absl::OkStatus();
+    ASSIGN_OR_RETURN(Example text, EncodeForScore(records[i], session_->input(), &cut_));
+    texts->push_back({std::move(text), session_->PassAdapter(adapter)});
+    return absl::OkStatus();
+  };
+  const auto run = [&](absl::Span<const Query> texts, Emit emit) {
+    const auto one = [&](int64_t text, absl::Span<const double> logs) {
+      OrderedJson score = {{"score", Decimal(static_cast<float>(absl::c_accumulate(logs, 0.0)))},
+          {"token_count", logs.size()}};
+      if (tokens) score["token_scores"] = TokenScores(*tokenizer_, texts[text], logs);
+      emit(text, [&](size_t i) { return f(i, std::move(score)); });
+    };
+    const ScoreOptions options{.compute = session_->compute()};
+    return ScoreTexts(session_->model(), mask(), texts, options, one);
+  };
+  const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
+    if (!adapter.ok()) return f(i, adapter.status());
+    ++empty_;
+    return f(i, NoScore(tokens));
+  };
+  return ForEachRecord(*session_, records, source, encode, run, answer_other);
 }
 
 absl::StatusOr<PairReader> PairReader::Open(

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "tasks/data/readers.h"
+#include "tasks/inference/record_loop.h"
 #include "tasks/inference/session.h"
 #include "tasks/record.h"
 
@@ -33,6 +34,33 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> text
 // EncodeRecord, and without a tokenizer.
 absl::StatusOr<Example> EncodeForScore(
     const Record& record, const ModelInput& input, CutCounts* cut);
+
+// Scores records with the masked language model of a session. Not thread-safe.
+class RecordScorer {
+ public:
+  // `session` must outlive it. kMismatch for another head and for a tokenizer without a mask token;
+  // the error of Session::TokenizerOr.
+  static absl::StatusOr<RecordScorer> Create(Session* session);
+
+  // Calls f(i, score) for each record in order: {"score", "token_count"} and, with `tokens`,
+  // "token_scores"; NoScore for an empty record, its error for a wrong one that does not end the
+  // input. Errors of ForEachRecord and ScoreTexts.
+  absl::Status Score(absl::Span<const Record> records, const RecordSource& source, bool tokens,
+      absl::FunctionRef<absl::Status(size_t i, absl::StatusOr<OrderedJson> score)> f);
+  static OrderedJson NoScore(bool tokens);
+
+  Session& session() { return *session_; }
+  int32_t mask() const { return tokenizer_->special().mask; }
+  // Counts of the texts so far that did not fit into the model, and of the empty ones.
+  const CutCounts& cut() const { return cut_; }
+  int64_t empty() const { return empty_; }
+
+ private:
+  Session* session_ = nullptr;
+  const Tokenizer* tokenizer_ = nullptr;
+  CutCounts cut_;
+  int64_t empty_ = 0;
+};
 
 // Two texts that differ in one respect, of which the first should score higher.
 struct TextPair {

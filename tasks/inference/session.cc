@@ -48,6 +48,12 @@ bool HasSoundRows(const Example& e) {
 
 }  // namespace
 
+NamedAdapter NamedAdapter::Parse(const std::string& text) {
+  const size_t equals = text.find('=');
+  const bool named = equals != std::string::npos && text.find('/') > equals && !IsAdapter(text);
+  return {named ? text.substr(0, equals) : "", named ? text.substr(equals + 1) : text};
+}
+
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute,
     std::vector<NamedAdapter> adapters, std::optional<bool> int8) {
   if (!IsDirectory(folder)) return NoSuchModel(folder);

@@ -34,6 +34,9 @@ std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normaliz
 // An adapter of the base. One with an empty name answers queries that name no adapter.
 struct NamedAdapter {
   std::string name, folder;
+
+  // Reads NAME=FOLDER, or the name of a folder, which may have a = after a /.
+  static NamedAdapter Parse(const std::string& text);
 };
 
 // Not thread-safe.

@@ -1,0 +1,53 @@
+// Records as vectors: what a folder of sentence-transformers says, and hidden states record by
+// record.
+#ifndef CLOZE_TASKS_INFERENCE_RECORD_VECTORS_H_
+#define CLOZE_TASKS_INFERENCE_RECORD_VECTORS_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "encoder/folder/sentence_vectors.h"
+#include "tasks/inference/record_loop.h"
+
+namespace cloze {
+
+// Returns how sentence-transformers makes vectors of texts with the model or adapter in `folder`;
+// nullopt if its files do not say. Errors of ReadSentenceVectors, and `hint`.
+absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
+    const std::string& folder, absl::string_view hint = "remove modules.json to go on without it");
+// Returns the longest text in tokens, special ones included, of a model with these vectors.
+int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors);
+// Returns the session's tokenizer and limit, or the limit of `vectors` if that is smaller.
+ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors);
+// Returns the record as the tokenizer gets it.
+Record Prepared(Record record, const std::optional<SentenceVectors>& vectors);
+
+// Texts that are compared: folders may have a prompt for each.
+enum class TextRole : uint8_t { kQuery, kDocument };
+// Sets the prompt that is put before texts of the role; the default prompt stays if there is none.
+void UsePrompt(TextRole role, SentenceVectors* vectors);
+
+// How one vector is made of a text.
+struct TextPooling {
+  std::string pool;                        // see Pooled; "none": a vector for each token
+  bool normalize = false;                  // to length 1
+  std::optional<SentenceVectors> vectors;  // the other rules of the folder, if they are followed
+};
+// Returns the pooling of a folder with these rules; the mean without rules. `prompt`: "query",
+// "document" or "", as UsePrompt.
+TextPooling FolderPooling(std::optional<SentenceVectors> vectors, absl::string_view prompt);
+
+// Calls f(i, wrong, layer, hidden [tokens, hidden]) for the last layer of each record, or for all
+// layers if not `only_last`, see Session::Hidden. A wrong record that does not end the input has
+// its error in `wrong`; its `hidden`, and that of a record without tokens, is one row of zeros.
+// Errors of ForEachRecord.
+absl::Status ForEachHidden(Session& session, absl::Span<const Record> records,
+    const RecordSource& source, const std::optional<SentenceVectors>& vectors, bool only_last,
+    CutCounts* cut,
+    absl::FunctionRef<absl::Status(size_t i, const absl::Status& wrong, int layer, ConstMat hidden)>
+        f);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_INFERENCE_RECORD_VECTORS_H_
