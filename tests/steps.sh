@@ -4,13 +4,13 @@ failed=0
 
 # Runs a step and prints how it ended. Arguments: name, command.
 step() {
-  local name=${prefix:-}$1 began output=${log:-${work:-}/log}
+  local title=${prefix:-}$1 began output=${log:-${work:-}/log}
   began=$(date +%s)
   shift
   if "$@" > "$output" 2>&1; then
-    echo "$name: ok, $(($(date +%s) - began)) s"
+    echo "$title: ok, $(($(date +%s) - began)) s"
   else
-    echo "$name: FAILED"
+    echo "$title: FAILED"
     { grep -E 'error:|FAILED|Failure' "$output" | head -n 20; tail -n 40 "$output"; } >&2
     failed=1
     return 1
