@@ -32,7 +32,9 @@ std::vector<float> ValuesOf(ConstMat v) { return {v.f32(), v.f32() + v.rows * v.
 
 class VectorEvaluation : public Evaluation {
  public:
-  explicit VectorEvaluation(const Model& model) : model_(model) {}
+  // `dense`, which must outlive this, follow the pooling.
+  VectorEvaluation(const Model& model, absl::Span<const DenseLayer> dense)
+      : model_(model), dense_(dense) {}
   // The logits are the vectors.
   absl::StatusOr<Output> Run(const Pass& pass, absl::Span<const Example>) const override {
     Output output;
@@ -41,13 +43,18 @@ class VectorEvaluation : public Evaluation {
   }
   void Add(Output output, absl::Span<const Example> examples) override {
     const int64_t n = std::ssize(output.logits) / std::max<int64_t>(std::ssize(examples), 1);
-    for (size_t i = 0; i < examples.size(); ++i)
-      metrics_.Add(examples[i], absl::MakeSpan(output.logits).subspan(i * n, n));
+    for (size_t i = 0; i < examples.size(); ++i) {
+      const auto* const begin = output.logits.data() + i * n;
+      std::vector<float> vector(begin, begin + n);
+      for (const DenseLayer& layer : dense_) vector = layer.Forward(vector);
+      metrics_.Add(examples[i], absl::MakeSpan(vector));
+    }
   }
   MetricResults Results() override { return metrics_.Results(); }
 
  private:
   const Model& model_;
+  absl::Span<const DenseLayer> dense_;
   VectorMetrics metrics_;
 };
 
@@ -209,7 +216,7 @@ class SentenceEmbedding : public EmbeddingObjective {
   }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
-    return std::make_unique<VectorEvaluation>(model);
+    return std::make_unique<VectorEvaluation>(model, dense_);
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record&, const ModelInput&, CutCounts*) const override {
@@ -231,6 +238,8 @@ class SentenceEmbedding : public EmbeddingObjective {
       vectors.similarity = "euclidean";
     return vectors;
   }
+
+  std::vector<DenseLayer> dense_;  // of a folder that is evaluated
 };
 
 absl::Status CheckCollections(const LoadedSpec& loaded) {
@@ -270,6 +279,10 @@ absl::Status SentenceEmbedding::CheckModel(
   const auto vectors = ReadSentenceVectors(start);
   if (!vectors.ok()) return AtField(loaded, "model.start_from", vectors.status());
   if (!vectors->has_value()) return absl::OkStatus();
+  if (!(*vectors)->dense.empty())
+    return SpecError(loaded, "model.start_from",
+        "its vectors end with a Dense layer, which is not trained: expected a model without one "
+        "(remove modules.json to train the encoder below it)");
   const Pooling::Kind pooling =
       static_cast<Pooling::Kind>(absl::c_find(kPools, (*vectors)->pool) - std::begin(kPools));
   if (pooling != spec_.pooling())
@@ -286,6 +299,7 @@ absl::Status SentenceEmbedding::ReadFiles(const std::string& folder) {
   const auto* const pool = absl::c_find(kPools, vectors->pool);
   spec_.set_pooling(static_cast<Pooling::Kind>(pool - std::begin(kPools)));
   spec_.set_normalize(vectors->normalize);
+  dense_ = vectors->dense;
   const std::string& prompt = vectors->prompt;
   spec_.set_query_prompt(prompt.empty() ? vectors->query_prompt : prompt);
   spec_.set_document_prompt(prompt.empty() ? vectors->document_prompt : prompt);

@@ -19,11 +19,12 @@ namespace cloze {
 namespace {
 
 struct EncodeOptions {
-  InferOptions infer;                      // with the output
-  std::string pool, prompt, type = "f32";  // of the elements of a matrix
-  bool all_layers = false, normalize = false;
-  std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
-  int64_t failed = 0;                      // wrong lines so far, with --on-error line
+  InferOptions infer;                // with the output
+  std::string prompt, type = "f32";  // of the elements of a matrix
+  TextPooling how;                   // with the rules of the folder, unless --pool is given
+  int64_t columns = 0;               // of a vector
+  bool all_layers = false;
+  int64_t failed = 0;  // wrong lines so far, with --on-error line
 };
 
 // Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error, for
@@ -39,7 +40,7 @@ absl::Status ForEachLayer(EncodeOptions& options, Session& session, const Layer&
   CutCounts cut;
   int64_t number = 0, empty = 0;
   const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
-    RETURN_IF_ERROR(ForEachHidden(session, records, SourceOf(options.infer), options.vectors,
+    RETURN_IF_ERROR(ForEachHidden(session, records, SourceOf(options.infer), options.how.vectors,
         !options.all_layers, &cut,
         [&](size_t i, const absl::Status& wrong, int layer, ConstMat hidden) {
           options.failed += !wrong.ok();
@@ -57,16 +58,22 @@ absl::Status ForEachLayer(EncodeOptions& options, Session& session, const Layer&
   return absl::OkStatus();
 }
 
+// Returns the vector of a record of ForEachLayer.
+std::vector<float> VectorOf(
+    const EncodeOptions& options, const absl::Status& wrong, ConstMat hidden) {
+  return wrong.ok() ? TextVector(hidden, options.how) : std::vector<float>(options.columns);
+}
+
 // Tensors named by their numbers.
 absl::Status WriteTensors(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
-  const auto add = [&](const Record&, const absl::Status&, int64_t number, int layer,
+  const auto add = [&](const Record&, const absl::Status& wrong, int64_t number, int layer,
                        ConstMat hidden) {
     const std::string name =
         options.all_layers ? absl::StrCat(number, ".", layer) : absl::StrCat(number);
-    if (options.pool != "none")
-      return out.Add(name, {hidden.cols}, Pooled(hidden, options.pool, options.normalize));
+    if (options.how.pool != "none")
+      return out.Add(name, {options.columns}, VectorOf(options, wrong, hidden));
     return out.Add(name, {hidden.rows, hidden.cols},
         absl::MakeSpan(hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)));
   };
@@ -85,12 +92,11 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
-  RETURN_IF_ERROR(out.Add("vectors", {0, session.config().hidden}, {}));
+  RETURN_IF_ERROR(out.Add("vectors", {0, options.columns}, {}));
   RETURN_IF_ERROR(ForEachLayer(options, session,
-      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
+      [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
         ids.push_back(record.id.empty() ? "null" : record.id);
-        return out.Add(
-            "vectors", {1, hidden.cols}, Pooled(hidden, options.pool, options.normalize));
+        return out.Add("vectors", {1, options.columns}, VectorOf(options, wrong, hidden));
       }));
   Metadata metadata = DefaultMetadata();
   if (std::string list = IdList(ids); !list.empty()) metadata["ids"] = std::move(list);
@@ -100,15 +106,15 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
 // The matrix of WriteMatrix in bf16, or in int8 with "vectors_scale" [texts, 1]: each vector has
 // the scale at which its largest element is 127.
 absl::Status WriteNarrowMatrix(EncodeOptions& options, Session& session) {
-  const int64_t cols = session.config().hidden;
+  const int64_t cols = options.columns;
   const bool int8 = options.type == "int8";
   std::vector<std::string> ids;
   std::vector<float> scales;
   std::vector<int8_t> bytes;
   std::vector<Bf16> halves;
   RETURN_IF_ERROR(ForEachLayer(options, session,
-      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
-        const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
+      [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
+        const std::vector<float> v = VectorOf(options, wrong, hidden);
         if (!AllFinite(v)) return NotFinite();
         ids.push_back(record.id.empty() ? "null" : record.id);
         const ConstMat row = View(v.data(), 1, cols);
@@ -139,14 +145,14 @@ absl::Status WriteNpyRows(EncodeOptions& options, Session& session, const std::s
   const std::string blank(kHeader, ' ');
   RETURN_IF_ERROR(WriteAll(fd, path, blank.data(), kHeader));
   RETURN_IF_ERROR(ForEachLayer(options, session,
-      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
+      [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
         ids->push_back(record.id.empty() ? "null" : record.id);
-        const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
+        const std::vector<float> v = VectorOf(options, wrong, hidden);
         return WriteAll(fd, path, v.data(), static_cast<int64_t>(v.size() * sizeof(float)));
       }));
   std::string header = absl::StrCat(absl::string_view("\x93NUMPY\x01\x00\x76\x00", 10),
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (", ids->size(), ", ",
-      session.config().hidden, "), }");
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (", ids->size(), ", ", options.columns,
+      "), }");
   header.resize(kHeader - 1, ' ');
   header += '\n';
   if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", path);
@@ -197,8 +203,7 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
           return writer.Flush();
         }
         OrderedJson vector = OrderedJson::array();
-        for (const float x : Pooled(hidden, options.pool, options.normalize))
-          vector.push_back(Decimal(x));
+        for (const float x : TextVector(hidden, options.how)) vector.push_back(Decimal(x));
         RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"id\": ",
             record.id.empty() ? "null" : record.id, ", \"vector\": ", ToJsonLine(vector), "}")));
         return writer.Flush();
@@ -209,29 +214,28 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
 absl::Status SetDefaultPool(EncodeOptions* options) {
   ASSIGN_OR_RETURN(
       auto vectors, VectorsOf(options->infer.model, "--pool chooses a pooling instead"));
-  TextPooling pooling = FolderPooling(std::move(vectors), options->prompt);
-  options->pool = std::move(pooling.pool);
-  options->normalize |= pooling.normalize;
-  options->vectors = std::move(pooling.vectors);
+  const bool normalize = options->how.normalize;
+  options->how = FolderPooling(std::move(vectors), options->prompt);
+  options->how.normalize |= normalize;
   return absl::OkStatus();
 }
 
 absl::Status EncodeInput(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
-  if (!options.pool.empty() && !options.prompt.empty())
+  if (!options.how.pool.empty() && !options.prompt.empty())
     return UsageError("--prompt: of the folder's own vectors: expected no --pool with it");
   if (npy || print || options.type != "f32" || !options.prompt.empty())
-    RETURN_IF_ERROR(options.pool.empty() ? SetDefaultPool(&options) : absl::OkStatus());
-  if (options.pool.empty()) options.pool = "none";
-  if (options.pool == "none" && options.normalize)
+    RETURN_IF_ERROR(options.how.pool.empty() ? SetDefaultPool(&options) : absl::OkStatus());
+  if (options.how.pool.empty()) options.how.pool = "none";
+  if (options.how.pool == "none" && options.how.normalize)
     return UsageError("--normalize: expected --pool class, mean or max with it");
-  if ((npy || print) && (options.pool == "none" || options.all_layers)) {
+  if ((npy || print) && (options.how.pool == "none" || options.all_layers)) {
     return UsageError(
         "--out: hidden states of tokens and layers need a .safetensors file: expected --pool "
         "class, mean or max");
   }
-  const bool matrix = options.pool != "none" && !options.all_layers;
+  const bool matrix = options.how.pool != "none" && !options.all_layers;
   if (options.type != "f32" && (npy || print || !matrix)) {
     return UsageError(absl::StrCat("--type ", options.type,
         ": expected --pool and a .safetensors file, whose vectors can have it"));
@@ -241,6 +245,7 @@ absl::Status EncodeInput(EncodeOptions options) {
   if (out.empty()) return UsageError("--out: expected a file, or -");
   RETURN_IF_ERROR(CheckExtension(out, {"npy", "safetensors"}, ", or - for JSON lines"));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  options.columns = ColumnsOf(options.how, session->config().hidden);
   InputOptions& input = options.infer.input;
   if (!input.text_field.empty() && input.text_pair_field.empty())
     input.data.clear_text_pair_field();  // the run's pair
@@ -267,7 +272,7 @@ void AddEncode(Command& app) {
         "-: JSON lines on standard output. NAME.safetensors or a name without extension: "
         "safetensors.",
         {.required = true});
-    command.Add("--pool", &options.pool,
+    command.Add("--pool", &options.how.pool,
         "One vector per text, a row of the matrix \"vectors\" [texts, hidden]. class, cls: of the "
         "first token. mean, max: of all tokens. none: all tokens, a tensor [tokens, hidden] per "
         "text, named 0, 1, and so on. Default for .npy and -: as sentence-transformers would with "
@@ -282,7 +287,7 @@ void AddEncode(Command& app) {
         "Type of the vectors in a .safetensors file with --pool: int8 has a scale for each vector, "
         "in \"vectors_scale\". `cloze search` reads all three.",
         {.choices = {"f32", "bf16", "int8"}});
-    command.Add("--normalize", &options.normalize, "Scale each vector to length 1.");
+    command.Add("--normalize", &options.how.normalize, "Scale each vector to length 1.");
     command.Add("--all-layers", &options.all_layers,
         "Write all layers, as tensors named NUMBER.LAYER: texts are numbered from 0; layer 0 holds "
         "the embeddings.");

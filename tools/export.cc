@@ -142,6 +142,9 @@ absl::Status Export(ExportOptions options) {
   if (options.pool.empty()) {
     ASSIGN_OR_RETURN(vectors, VectorsOf(options.model, "--pool chooses a pooling instead"));
   }
+  if (vectors.has_value() && !vectors->dense.empty())
+    return Error(Exit::kMismatch, QuotePath(options.model),
+        ": its vectors end with a Dense layer, which the ONNX file would lack: expected --pool");
   if (vectors.has_value() && config.head == HeadKind::kNone)
     options.pool = vectors->pool, options.normalize = vectors->normalize;
   RETURN_IF_ERROR(ExportOnnx(*model,

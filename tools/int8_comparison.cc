@@ -138,8 +138,9 @@ struct UnlabelledTexts {
       queries.push_back({std::move(example)});
     }
     return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      results->push_back(
-          Pooled(hidden, vectors.has_value() ? vectors->pool : "mean", /*normalize=*/false));
+      TextPooling how = FolderPooling(vectors, "");
+      how.normalize = false;
+      results->push_back(TextVector(hidden, how));
     });
   }
 };

@@ -17,15 +17,15 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options->model));
   SentenceVectors plain;
   plain.pool = "mean", plain.normalize = true;
-  encoder.vectors_ = vectors.value_or(plain);
+  encoder.pooling_ = FolderPooling(vectors.value_or(plain), "");
   ASSIGN_OR_RETURN(encoder.default_adapter_, encoder.session_->AdapterNamed(""));
   return encoder;
 }
 
 absl::StatusOr<std::vector<float>> TextEncoder::Encode(
     TextRole role, absl::Span<const std::string> texts, absl::string_view what) {
-  SentenceVectors vectors = vectors_;
-  UsePrompt(role, &vectors);
+  std::optional<SentenceVectors> vectors = pooling_.vectors;
+  UsePrompt(role, &*vectors);
   std::vector<float> out;
   out.reserve(texts.size() * dimensions());
   Reminder report;
@@ -35,11 +35,11 @@ absl::StatusOr<std::vector<float>> TextEncoder::Encode(
       Record record;
       record.text = text;
       record = Prepared(std::move(record), vectors);
-      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(*session_, vectors_), &cut_));
+      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(*session_, vectors), &cut_));
       queries.push_back({std::move(example), default_adapter_});
     }
     RETURN_IF_ERROR(session_->Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      const std::vector<float> v = Pooled(hidden, vectors_.pool, vectors_.normalize);
+      const std::vector<float> v = TextVector(hidden, pooling_);
       out.insert(out.end(), v.begin(), v.end());
     }));
     RETURN_IF_ERROR(CheckSignals());

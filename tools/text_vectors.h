@@ -33,7 +33,7 @@ class TextEncoder {
   // a tokenizer.
   static absl::StatusOr<TextEncoder> Open(InferOptions* options);
 
-  int64_t dimensions() const { return session_->config().hidden; }
+  int64_t dimensions() const { return ColumnsOf(pooling_, session_->config().hidden); }
   // Returns [texts, dimensions()]. Texts longer than the model are cut and counted. Reports the
   // progress of long work on stderr, naming the texts as `what`.
   absl::StatusOr<std::vector<float>> Encode(
@@ -44,7 +44,7 @@ class TextEncoder {
   TextEncoder() = default;
 
   std::unique_ptr<Session> session_;
-  SentenceVectors vectors_;
+  TextPooling pooling_;
   int default_adapter_ = 0;
   CutCounts cut_;
 };

@@ -32,8 +32,10 @@ class SentenceFolder {
       const bool ordered = name == "Transformer" ? seen.empty()
                            : name == "Pooling"   ? seen == std::set<std::string>{"Transformer"}
                                                  : seen.contains("Pooling");
-      if (!seen.insert(name).second || !ordered)
-        return Wrong(Exit::kMismatch, kModules, "expected Transformer, Pooling and then Normalize");
+      const bool dense = name == "Dense" && !seen.contains("Normalize");
+      if ((!seen.insert(name).second && !dense) || !ordered || (name == "Dense" && !dense))
+        return Wrong(Exit::kMismatch, kModules,
+            "expected Transformer, Pooling and then Dense and Normalize, if there are any");
     }
     if (vectors_.pool.empty())
       return Wrong(Exit::kData, kModules, "expected a list of modules with a Pooling module");
@@ -92,6 +94,8 @@ class SentenceFolder {
             ": expected the Transformer in this folder");
     } else if (own && name == "Pooling") {
       RETURN_IF_ERROR(ReadPooling(JoinPath(part, "config.json")));
+    } else if (own && name == "Dense") {
+      RETURN_IF_ERROR(ReadDense(part));
     } else if (own && name == "Normalize") {
       vectors_.normalize = true;
       ASSIGN_OR_RETURN(const Json config, ReadObject(JoinPath(part, "config.json")));
@@ -134,6 +138,19 @@ class SentenceFolder {
       if (absl::StartsWith(field, "pooling_mode_"))
         fields.AllowValues(field.c_str(), {true, false});
     return Checked(fields);
+  }
+
+  absl::Status ReadDense(const std::string& part) {
+    ASSIGN_OR_RETURN(DenseLayer layer, ReadDenseLayer(JoinPath(folder_, part)));
+    ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(folder_));
+    const int64_t columns = vectors_.Columns(config.hidden);
+    if (columns != layer.inputs)
+      return Wrong(Exit::kMismatch, JoinPath(part, "config.json"), "in_features: ", layer.inputs,
+          ": expected ", columns, ", the columns of the vectors before it");
+    vectors_.dense.push_back(std::move(layer));
+    for (const char* file : {"config.json", "model.safetensors"})
+      vectors_.files.push_back(JoinPath(part, file));
+    return absl::OkStatus();
   }
 
   absl::Status ReadPrompts() {

@@ -9,13 +9,15 @@
 
 #include "core/base/json.h"
 #include "core/base/status.h"
+#include "encoder/folder/dense_layer.h"
 
 namespace cloze {
 
 // The tokenizer reads texts without white space at their ends.
 struct SentenceVectors {
-  std::string pool;        // "cls", "mean" or "max"
-  bool normalize = false;  // to length 1
+  std::string pool;               // "cls", "mean" or "max"
+  std::vector<DenseLayer> dense;  // after the pooling
+  bool normalize = false;         // to length 1, at the end
   int64_t max_tokens = 0;  // of a text, special tokens included; 0: as many as the model takes
   bool lowercase = false;  // texts are lower-cased before the tokenizer reads them
   // Texts before each text: that of default_prompt_name; those named "query" and "document" (or
@@ -24,6 +26,9 @@ struct SentenceVectors {
   std::string similarity = "cosine";  // of vectors: or "dot", "euclidean", "manhattan"
   std::string folder;                 // that was read
   std::vector<std::string> files;     // that say so, with paths in the folder
+
+  // Returns the numbers of a vector of a model with hidden states of `hidden` numbers.
+  int64_t Columns(int64_t hidden) const { return dense.empty() ? hidden : dense.back().outputs; }
 };
 
 // Reads modules.json and the files that it names or, in a folder of Cloze without it, such as a
@@ -34,7 +39,8 @@ struct SentenceVectors {
 // have.
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
 
-// Writes, or replaces, these files in `folder`, for vectors of `hidden` numbers.
+// Writes, or replaces, these files in `folder`, for vectors of `hidden` numbers. Requires that
+// there is no dense layer.
 absl::Status WriteSentenceVectors(
     const SentenceVectors& vectors, int64_t hidden, const std::string& folder);
 

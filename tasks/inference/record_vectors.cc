@@ -76,6 +76,19 @@ TextPooling FolderPooling(std::optional<SentenceVectors> vectors, absl::string_v
   return pooling;
 }
 
+std::vector<float> TextVector(ConstMat hidden, const TextPooling& how, int64_t columns) {
+  std::vector<float> vector = Pooled(hidden, how.pool, /*normalize=*/false);
+  if (how.vectors.has_value())
+    for (const DenseLayer& layer : how.vectors->dense) vector = layer.Forward(vector);
+  if (columns > 0) vector.resize(columns);
+  if (how.normalize) ScaleToUnitLength(absl::MakeSpan(vector));
+  return vector;
+}
+
+int64_t ColumnsOf(const TextPooling& how, int64_t hidden) {
+  return how.vectors.has_value() ? how.vectors->Columns(hidden) : hidden;
+}
+
 absl::Status ForEachHidden(Session& session, absl::Span<const Record> records,
     const RecordSource& source, const std::optional<SentenceVectors>& vectors, bool only_last,
     CutCounts* cut, absl::FunctionRef<absl::Status(size_t, const absl::Status&, int, ConstMat)> f) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "encoder/folder/sentence_vectors.h"
@@ -37,6 +38,12 @@ struct TextPooling {
 // Returns the pooling of a folder with these rules; the mean without rules. `prompt`: "query",
 // "document" or "", as UsePrompt.
 TextPooling FolderPooling(std::optional<SentenceVectors> vectors, absl::string_view prompt);
+
+// Returns the vector of a text with these hidden states [tokens, hidden]. Requires a pool of
+// Pooled. `columns` > 0: only the first ones, at most those that there are.
+std::vector<float> TextVector(ConstMat hidden, const TextPooling& how, int64_t columns = 0);
+// Returns the columns of these vectors, without that limit.
+int64_t ColumnsOf(const TextPooling& how, int64_t hidden);
 
 // Calls f(i, wrong, layer, hidden [tokens, hidden]) for the last layer of each record, or for all
 // layers if not `only_last`, see Session::Hidden. A wrong record that does not end the input has

@@ -308,11 +308,15 @@ std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normaliz
     }
     if (pool == "mean") vector[c] = static_cast<float>(sum / hidden.rows);
   }
+  if (normalize) ScaleToUnitLength(absl::MakeSpan(vector));
+  return vector;
+}
+
+void ScaleToUnitLength(absl::Span<float> vector) {
   double squares = 0;
   for (const float x : vector) squares += double{x} * x;
-  if (!normalize || squares == 0) return vector;
+  if (squares == 0) return;
   for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
-  return vector;
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {

@@ -1,7 +1,10 @@
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json.h"
+#include "core/tensor/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/run.h"
@@ -9,7 +12,9 @@
 namespace cloze {
 namespace {
 
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 // A folder of sentence-transformers.
 class SentenceFolderTest : public testing::Test {
@@ -32,7 +37,9 @@ class SentenceFolderTest : public testing::Test {
     for (const std::string& type : types) {
       list += list.empty() ? "[" : ", ";
       list += R"({"idx": 0, "name": "0", "path": ")" +
-              std::string(type == "Pooling" ? "1_Pooling" : "") +
+              std::string(type == "Pooling" ? "1_Pooling"
+                          : type == "Dense" ? "2_Dense"
+                                            : "") +
               R"(", "type": "sentence_transformers.models.)" + type + "\"}";
     }
     Write("modules.json", list + "]");
@@ -65,6 +72,58 @@ TEST_F(SentenceFolderTest, DefaultsFollowIt) {
   EXPECT_EQ(Vectors(""), Vectors("--pool max"));
   std::filesystem::remove(model_ + "/modules.json");
   EXPECT_EQ(Vectors(""), Vectors("--pool mean"));
+}
+
+TEST_F(SentenceFolderTest, ADenseLayerFollowsThePooling) {
+  const auto vector = [&](const std::string& options) {
+    return Json::parse(Vectors(options))["vector"].get<std::vector<double>>();
+  };
+  constexpr int kHidden = 64;
+  std::vector<float> weight(2 * kHidden);
+  for (int i = 0; i < 2 * kHidden; ++i) weight[i] = 0.01f * static_cast<float>(i % 13 - 6);
+  const std::vector<float> bias = {0.25f, -0.5f};
+  const std::vector<double> pooled = vector("--pool cls");
+  std::vector<double> expected(2);
+  for (int o = 0; o < 2; ++o) {
+    expected[o] = bias[o];
+    for (int i = 0; i < kHidden; ++i) expected[o] += weight[o * kHidden + i] * pooled[i];
+    expected[o] = std::tanh(expected[o]);
+  }
+  std::filesystem::create_directory(model_ + "/2_Dense");
+  ASSERT_TRUE(WriteSafetensors(model_ + "/2_Dense/model.safetensors",
+      {{"linear.weight", {2, kHidden}, FileType::kF32, weight.data()},
+          {"linear.bias", {2}, FileType::kF32, bias.data()}})
+                  .ok());
+  const auto config = [&](int inputs, const std::string& activation) {
+    Write("2_Dense/config.json", absl::StrCat("{\"in_features\": ", inputs,
+                                     ", \"out_features\": 2, \"bias\": true, "
+                                     "\"activation_function\": \"torch.nn.modules.activation.",
+                                     activation, "\"}"));
+  };
+  config(kHidden, "Tanh");
+  Modules({"Transformer", "Pooling", "Dense"});
+  EXPECT_THAT(vector(""), Pointwise(DoubleNear(1e-6), expected));
+  Modules({"Transformer", "Pooling", "Dense", "Normalize"});
+  const double length = std::hypot(expected[0], expected[1]);
+  for (double& x : expected) x /= length;
+  EXPECT_THAT(vector(""), Pointwise(DoubleNear(1e-6), expected));
+  EXPECT_EQ(Encode("", model_ + "/v.npy").exit, 0);
+  EXPECT_THAT(Content(model_ + "/v.npy"), HasSubstr("'shape': (1, 2)"));
+
+  Modules({"Transformer", "Pooling", "Normalize", "Dense"});
+  ExpectError(76, "expected Transformer, Pooling and then Dense and Normalize");
+  Modules({"Transformer", "Pooling", "Dense"});
+  config(16, "Tanh");
+  ExpectError(65, "tensor linear.weight: shape [2, 64]: expected 32 elements");
+  config(kHidden, "Tanh");
+  Modules({"Transformer", "Pooling", "Dense", "Dense"});
+  ExpectError(76, "in_features: 64: expected 2");
+  Modules({"Transformer", "Pooling", "Dense"});
+  config(kHidden, "Mish");
+  ExpectError(76, "activation_function: \"torch.nn.modules.activation.Mish\": expected that of");
+  config(kHidden, "Tanh");
+  std::filesystem::remove(model_ + "/2_Dense/model.safetensors");
+  ExpectError(66, "2_Dense: no model.safetensors");
 }
 
 TEST_F(SentenceFolderTest, ItsLengthHolds) {
@@ -101,12 +160,13 @@ TEST_F(SentenceFolderTest, TextsAreStrippedAndLowerCased) {
 }
 
 TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
-  Modules({"Transformer", "Pooling", "Dense"});
-  ExpectError(76, "models.Dense\" is not supported; --pool chooses a pooling instead");
+  Modules({"Transformer", "Pooling", "WordWeights"});
+  ExpectError(76, "models.WordWeights\" is not supported; --pool chooses a pooling instead");
   for (const std::vector<std::string>& order : {std::vector<std::string>{"Pooling", "Transformer"},
-           {"Transformer", "Pooling", "Pooling"}, {"Transformer", "Normalize", "Pooling"}}) {
+           {"Transformer", "Pooling", "Pooling"}, {"Transformer", "Normalize", "Pooling"},
+           {"Transformer", "Pooling", "Normalize", "Normalize"}}) {
     Modules(order);
-    ExpectError(76, "modules.json: expected Transformer, Pooling and then Normalize");
+    ExpectError(76, "modules.json: expected Transformer, Pooling and then Dense and Normalize");
   }
   Write("modules.json", R"([{"path": "", "type": "own_code.Transformer"}])");
   ExpectError(76, "the module \"own_code.Transformer\" is not supported");

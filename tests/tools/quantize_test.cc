@@ -408,7 +408,7 @@ TEST_F(SentenceFolder, IsKeptByMerge) {
 }
 
 TEST_F(SentenceFolder, OfUnknownModulesIsRefused) {
-  Write("modules.json", R"([{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
+  Write("modules.json", R"([{"path": "2_Own", "type": "sentence_transformers.models.Own"}])");
   const RunResult run =
       RunCloze("quantize --model " + model_ + " --out " + out_ + " --texts " + texts_);
   EXPECT_EQ(run.exit, 76);
