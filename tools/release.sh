@@ -37,6 +37,7 @@ package() {
 
 # Prints its part of the table to standard output.
 check_download() {
+  table=()
   part "download: unpacked in bare trees, ran" tests/tarball.sh --again "$tarball" bullseye bookworm trixie sid
   part "image: built, ran" tests/image.sh "$tarball"
   printf '%s\n' "${table[@]}"
@@ -55,6 +56,6 @@ if part "Debian package: built" package; then
 fi
 [ -z "$checks" ] || wait "$checks" || failed=1
 printf '%s\n' "${table[@]}"
-[ -z "$checks" ] || grep -vFx "${table[0]}" "$out/checks"
+[ -z "$checks" ] || cat "$out/checks"
 (cd "$out" && ls -l ./*.tar.zst ./*.deb | awk '{ printf "%s %.1f MB\n", $NF, $5 / 1e6 }')
 exit $failed
