@@ -55,7 +55,35 @@ MetricDifference Summarize(double value, std::vector<double> draws) {
   return {value, quantile(0.025), quantile(0.975), std::clamp(p, 1.0 / draws.size(), 1.0)};
 }
 
+// For each round, calls begin(), add(i) for n draws from [0, n) with replacement, and end().
+template <typename Begin, typename Add, typename End>
+void DrawRounds(int64_t n, Begin begin, Add add, End end) {
+  const Philox philox(0, Purpose::kBootstrap);
+  const int64_t rounds = std::clamp(kMostDraws / n, kLeastRounds, kMostRounds);
+  for (int64_t round = 0; round < rounds; ++round) {
+    begin();
+    Philox::Words words = {};
+    for (int64_t i = 0; i < n; ++i) {
+      if (i % 4 == 0) words = philox(round, static_cast<uint32_t>(i / 4), 0);
+      add(Philox::Below(words[i % 4], static_cast<uint32_t>(n)));
+    }
+    end();
+  }
+}
+
 }  // namespace
+
+MetricDifference CompareMeans(absl::Span<const double> first, absl::Span<const double> second) {
+  const int64_t n = std::ssize(first);
+  CLOZE_CHECK(n > 0 && std::ssize(second) == n);
+  double all = 0, sum = 0;
+  for (int64_t i = 0; i < n; ++i) all += second[i] - first[i];
+  std::vector<double> means;
+  DrawRounds(
+      n, [&] { sum = 0; }, [&](int64_t i) { sum += second[i] - first[i]; },
+      [&] { means.push_back(sum / n); });
+  return Summarize(all / n, std::move(means));
+}
 
 PairedComparison ComparePaired(absl::Span<const int32_t> labels, absl::Span<const int32_t> first,
     absl::Span<const int32_t> second) {
@@ -77,19 +105,13 @@ PairedComparison ComparePaired(absl::Span<const int32_t> labels, absl::Span<cons
     result.only_second += second[i] == labels[i] && first[i] != labels[i];
   }
   const double accuracy = b.Accuracy() - a.Accuracy(), f1 = b.MacroF1() - a.MacroF1();
-  const Philox philox(0, Purpose::kBootstrap);
   std::vector<double> accuracies, f1s;
-  const int64_t rounds = std::clamp(kMostDraws / n, kLeastRounds, kMostRounds);
-  for (int64_t round = 0; round < rounds; ++round) {
-    a.Clear(), b.Clear();
-    Philox::Words words = {};
-    for (int64_t i = 0; i < n; ++i) {
-      if (i % 4 == 0) words = philox(round, static_cast<uint32_t>(i / 4), 0);
-      add(Philox::Below(words[i % 4], static_cast<uint32_t>(n)));
-    }
-    accuracies.push_back(b.Accuracy() - a.Accuracy());
-    f1s.push_back(b.MacroF1() - a.MacroF1());
-  }
+  DrawRounds(
+      n, [&] { a.Clear(), b.Clear(); }, add,
+      [&] {
+        accuracies.push_back(b.Accuracy() - a.Accuracy());
+        f1s.push_back(b.MacroF1() - a.MacroF1());
+      });
   result.accuracy = Summarize(accuracy, std::move(accuracies));
   result.macro_f1 = Summarize(f1, std::move(f1s));
   return result;

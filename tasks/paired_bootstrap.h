@@ -1,4 +1,4 @@
-// Comparison of two classifiers on the same texts.
+// Comparison of two models on the same texts or queries.
 #ifndef CLOZE_TASKS_PAIRED_BOOTSTRAP_H_
 #define CLOZE_TASKS_PAIRED_BOOTSTRAP_H_
 
@@ -8,7 +8,7 @@
 
 namespace cloze {
 
-// How much better the second classifier is than the first: the difference of a metric, its 95 %
+// How much better the second model is than the first: the difference of a metric, its 95 %
 // interval, and the two-sided p-value of "there is no difference".
 struct MetricDifference {
   double value = 0, low = 0, high = 0, p = 1;
@@ -26,6 +26,9 @@ struct PairedComparison {
 // number of texts alone. macro_f1 as in ClassificationMetric. Requires equal sizes and a text.
 PairedComparison ComparePaired(absl::Span<const int32_t> labels, absl::Span<const int32_t> first,
     absl::Span<const int32_t> second);
+
+// Compares the means of a number per query in the same way.
+MetricDifference CompareMeans(absl::Span<const double> first, absl::Span<const double> second);
 
 }  // namespace cloze
 

@@ -24,7 +24,7 @@ struct EvaluateCommandOptions {
   InferOptions infer;
   std::vector<std::string> data, overrides;
   std::optional<bool> viterbi;
-  std::string predictions;
+  std::string predictions, against;
   bool force = false, json = false;
 };
 
@@ -125,12 +125,14 @@ absl::Status EvaluateCollection(const EvaluateCommandOptions& options) {
     return UsageError(where + "a retrieval collection: expected neither --predictions nor --set");
   if (ProgramRanks().size() > 1)
     return UsageError(where + "a retrieval collection: expected one process");
-  return EvaluateRetrieval(options.infer, options.data[0], options.json);
+  return EvaluateRetrieval(options.infer, options.against, options.data[0], options.json);
 }
 
 absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   if (options.data.size() == 1 && IsRetrievalFolder(options.data[0]))
     return EvaluateCollection(options);
+  if (!options.against.empty())
+    return UsageError("--against: only for retrieval collections (for two runs: cloze report A B)");
   if (!options.predictions.empty())
     RETURN_IF_ERROR(PredictionsFormat(options.predictions).status());
   if (!options.predictions.empty() && options.predictions != "-")
@@ -195,6 +197,11 @@ void AddEvaluate(Command& app) {
         "and the scores. The name ends in .csv, .tsv or .jsonl; - writes JSON lines to standard "
         "output, and the metrics to standard error.",
         {.type = "FILE"});
+    command.Add("--against", &options.against,
+        "Another model folder for a retrieval collection: is ndcg_at_10 better than with it, or by "
+        "chance? Prints the difference, its 95 % interval and p (paired bootstrap over queries); "
+        "with BM25 always.",
+        {.type = "DIR"});
     command.Add("--force", &options.force, "Replace an existing file.");
     command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };

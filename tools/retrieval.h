@@ -9,8 +9,10 @@
 namespace cloze {
 
 // Ranks the corpus of `folder` (IsRetrievalFolder) for each query by the products of vectors, and
-// prints the metrics with those of BM25 beside them: a table on a terminal, else JSON.
-absl::Status EvaluateRetrieval(InferOptions options, const std::string& folder, bool json);
+// prints the metrics with those of BM25 and, unless it is empty, of the model `against` beside them,
+// and by how much nDCG@10 differs (CompareMeans): tables on a terminal, else JSON.
+absl::Status EvaluateRetrieval(
+    InferOptions options, const std::string& against, const std::string& folder, bool json);
 
 }  // namespace cloze
 

@@ -65,5 +65,22 @@ TEST(ComparePaired, IsTheSameEachTimeAndSymmetric) {
   EXPECT_EQ(ComparePaired(one, one, one).accuracy.value, 0);
 }
 
+TEST(CompareMeans, TellsAnAdvantageFromChance) {
+  std::vector<double> first, better, other;
+  for (int i = 0; i < 200; ++i) {
+    first.push_back(0.5 + 0.3 * std::sin(i));
+    better.push_back(first.back() + 0.05 + 0.1 * std::cos(3 * i));
+    other.push_back(first.back() + 0.1 * std::cos(3 * i));
+  }
+  const MetricDifference d = CompareMeans(first, better), chance = CompareMeans(first, other);
+  EXPECT_NEAR(d.value, 0.05, 0.002);
+  EXPECT_GT(d.low, 0.03);
+  EXPECT_LT(d.high, 0.07);
+  EXPECT_LT(d.p, 0.01);
+  EXPECT_LT(chance.low, 0);
+  EXPECT_GT(chance.high, 0);
+  EXPECT_GT(chance.p, 0.5);
+}
+
 }  // namespace
 }  // namespace cloze

@@ -206,6 +206,16 @@ TEST_F(SearchTest, EvaluateRecognisesACollection) {
   EXPECT_EQ(scores["queries_without_relevant"], 1);
   EXPECT_THAT(result.err, HasSubstr("1 judgement of documents that the corpus lacks"));
   EXPECT_EQ(RunCloze("evaluate --predictions - --model " + model_ + " --data " + folder_).exit, 2);
+  const RunResult twice =
+      RunCloze("evaluate --model " + model_ + " --against " + model_ + " --data " + folder_);
+  ASSERT_EQ(twice.exit, 0) << twice.err;
+  const auto difference = JsonLines(twice.out)[0]["better_than"]["against"];
+  EXPECT_EQ(difference["ndcg_at_10"], 0);
+  EXPECT_EQ(difference["p"], 1);
+  EXPECT_EQ(RunCloze("evaluate --model " + model_ + " --against " + model_ + " --data " +
+                     At("texts.jsonl"))
+                .exit,
+      2);
 }
 
 }  // namespace
