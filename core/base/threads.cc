@@ -1,6 +1,7 @@
 #include "core/base/threads.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -154,8 +156,20 @@ struct Pool {
   const int openmp = omp_get_max_threads();  // from the environment
   std::atomic<int> threads{openmp};
 };
+Pool& ThePool();
+
+// The child of a fork has the memory of the threads, but only the thread that forked.
+void ForgetThreads() {
+  Pool& pool = ThePool();
+  new (&pool.mutex) std::mutex;
+  (void)pool.team.release();
+}
+
 Pool& ThePool() {
-  static Pool* pool = new Pool;
+  static Pool* const pool = [] {
+    ::pthread_atfork(nullptr, nullptr, ForgetThreads);
+    return new Pool;
+  }();
   return *pool;
 }
 
@@ -186,6 +200,12 @@ void SetThreads(int threads) {
   pool.threads = threads > 0 ? threads : AvailableCores();
 }
 
+void EndThreads() {
+  Pool& pool = ThePool();
+  const std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.team.reset();
+}
+
 int Threads() { return ThePool().threads; }
 
 int ThreadsHere() { return t_inside ? 1 : Threads(); }
@@ -195,6 +215,11 @@ int ThreadIndex() { return t_index; }
 void SetLibraryThreads(int threads) {
   ThePool();  // reads OpenMP's number before it changes
   omp_set_num_threads(threads);
+}
+
+int LibraryThreads() {
+  ThePool();
+  return omp_get_max_threads();
 }
 
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {

@@ -19,6 +19,11 @@ int Threads();
 // Returns the number of threads that a ParallelFor would use here: 1 inside another one.
 int ThreadsHere();
 
+// Ends the threads of ParallelFor; the next one makes them anew. Must not be called inside
+// ParallelFor. In a child process after fork, which has none of the threads, this happens by
+// itself.
+void EndThreads();
+
 // Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are done. The result of
 // f(i) must not depend on the thread, so that results have the same bits for any number of threads.
 // Runs inline for one task or one thread, inside another ParallelFor, or while another thread uses
@@ -37,6 +42,20 @@ int ThreadIndex();
 // Sets the number of threads of OpenMP regions that libraries open on the calling thread. Usually
 // 1, because ParallelFor distributes the work.
 void SetLibraryThreads(int threads);
+int LibraryThreads();
+
+// Gives the calling thread back, when destroyed, the number that it had; for callers with OpenMP
+// regions of their own.
+class LibraryThreadsKept {
+ public:
+  LibraryThreadsKept() = default;
+  ~LibraryThreadsKept() { SetLibraryThreads(threads_); }
+  LibraryThreadsKept(const LibraryThreadsKept&) = delete;
+  LibraryThreadsKept& operator=(const LibraryThreadsKept&) = delete;
+
+ private:
+  const int threads_ = LibraryThreads();
+};
 
 }  // namespace cloze
 

@@ -212,8 +212,8 @@ struct Explained {
 absl::Status ExplainWaiting(
     Predictor& predictor, absl::Span<const Record> variants, std::vector<Explained>& waiting) {
   std::vector<std::vector<float>> all;
-  RETURN_IF_ERROR(predictor.Probabilities(
-      variants, [&](size_t, std::vector<float> p) { all.push_back(std::move(p)); }));
+  RETURN_IF_ERROR(predictor.Probabilities(variants, /*source=*/{},
+      [&](size_t, absl::StatusOr<std::vector<float>> p) { all.push_back(*std::move(p)); }));
   auto next = std::make_move_iterator(all.begin());
   for (auto& [record, answer, words, parts] : waiting) {
     const auto first = next;

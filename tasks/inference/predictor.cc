@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
             ? "a head that finds replaced tokens and gives no answers: fine-tune the model"
             : "no head: use `cloze encode`, neighbors, analogy or attention, or fine-tune it");
   }
-  if (main.task->command() != predictor->options_.command)
+  const std::string& command = predictor->options_.command;
+  if (!command.empty() && main.task->command() != command)
     return Error(Exit::kMismatch, has, "a head for ", main.task->name(), ": use `cloze ",
         main.task->command(), "`");
   return predictor;
@@ -87,26 +88,23 @@ bool Predictor::HasEmptyAnswer(const Record& record, int adapter) {
          (record.kind == Record::Kind::kIds || Of(adapter).task->command() != "tag");
 }
 
-absl::Status Predictor::Encode(const Record& record, int adapter, std::vector<Query>* queries) {
+absl::Status Predictor::Encode(
+    const Record& record, int adapter, bool empty, std::vector<Query>* queries) {
   const TaskOfAdapter& of = Of(adapter);
   RETURN_IF_ERROR(of.status);
-  if (HasEmptyAnswer(record, adapter)) {
+  if (empty && HasEmptyAnswer(record, adapter)) {
     EmptyAnswer(adapter);  // while no other pass runs
   } else {
     ASSIGN_OR_RETURN(
         std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
     for (Example& window : windows) queries->push_back({std::move(window), adapter});
   }
-  empty_ += options_.empty && IsEmpty(record);
   return absl::OkStatus();
 }
 
-OrderedJson Predictor::AnswerWithoutModel(
-    const Record& record, const absl::StatusOr<int>& adapter) {
-  failed_ += !adapter.ok();
-  if (!adapter.ok()) return {{"error", std::string(adapter.status().message())}};
-  if (!HasEmptyAnswer(record, *adapter)) return Of(*adapter).decoder(record, {});
-  OrderedJson nothing = EmptyAnswer(*adapter);
+OrderedJson Predictor::AnswerWithoutModel(const Record& record, int adapter) {
+  if (!HasEmptyAnswer(record, adapter)) return Of(adapter).decoder(record, {});
+  OrderedJson nothing = EmptyAnswer(adapter);
   if (!nothing.contains("text")) return nothing;
   OrderedJson members = InputMembers(record);
   nothing.erase("text");
@@ -114,37 +112,17 @@ OrderedJson Predictor::AnswerWithoutModel(
   return members;
 }
 
-absl::Status Predictor::Probabilities(absl::Span<const Record> records,
-    absl::FunctionRef<void(size_t i, std::vector<float> probabilities)> f) {
-  std::vector<Query> queries;
-  for (const Record& record : records) {
-    CutCounts ignored;
-    ASSIGN_OR_RETURN(const int adapter, session_.AdapterNamed(record.adapter));
-    ASSIGN_OR_RETURN(
-        std::vector<Example> windows, Of(adapter).task->Encode(record, session_.input(), &ignored));
-    for (Example& window : windows) queries.push_back({std::move(window), adapter});
-  }
-  size_t done = 0;
-  int adapter = kDefaultAdapter;
-  WindowJoiner joiner(
-      [&](const TextLogits& text) { f(done++, Of(adapter).task->Probabilities(text)); });
-  RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
-    if (!queries[q].continues) joiner.Finish();
-    adapter = queries[q].adapter;
-    joiner.Add(queries[q], logits);
-  }));
-  joiner.Finish();
-  return absl::OkStatus();
-}
-
-absl::Status Predictor::Answer(absl::Span<const Record> records,
-    absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
+absl::Status Predictor::ForEachText(absl::Span<const Record> records, const RecordSource& source,
+    bool empty,
+    absl::FunctionRef<absl::Status(size_t, const TaskOfAdapter&, const TextLogits&)> on_text,
+    absl::FunctionRef<absl::Status(size_t, const absl::StatusOr<int>&)> on_other) {
+  const auto encode = [&](size_t i, int adapter, std::vector<Query>* queries) {
+    return Encode(records[i], adapter, empty, queries);
+  };
   const auto run = [&](absl::Span<const Query> queries, Emit emit) -> absl::Status {
     int64_t query = 0;  // of the windows in `joiner`
     WindowJoiner joiner([&](const TextLogits& text) {
-      emit(query, [&](size_t i) {
-        return f(records[i], Of(queries[query].adapter).decoder(records[i], text));
-      });
+      emit(query, [&](size_t i) { return on_text(i, Of(queries[query].adapter), text); });
     });
     RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
       if (!queries[q].continues) joiner.Finish();
@@ -154,15 +132,47 @@ absl::Status Predictor::Answer(absl::Span<const Record> records,
     joiner.Finish();
     return absl::OkStatus();
   };
-  return ForEachRecord(
-      session_, records, options_.source,
-      [&](size_t i, int adapter, std::vector<Query>* queries) {
-        return Encode(records[i], adapter, queries);
+  return ForEachRecord(session_, records, source, encode, run, on_other);
+}
+
+absl::Status Predictor::Probabilities(absl::Span<const Record> records, const RecordSource& source,
+    absl::FunctionRef<void(size_t, absl::StatusOr<std::vector<float>>)> f) {
+  return ForEachText(
+      records, source, /*empty=*/false,
+      [&](size_t i, const TaskOfAdapter& of, const TextLogits& text) {
+        f(i, of.task->Probabilities(text));
+        return absl::OkStatus();
       },
-      run,
       [&](size_t i, const absl::StatusOr<int>& adapter) {
-        return f(records[i], AnswerWithoutModel(records[i], adapter));
+        if (adapter.ok()) f(i, std::vector<float>());
+        if (!adapter.ok()) f(i, adapter.status());
+        return absl::OkStatus();
       });
+}
+
+absl::Status Predictor::AnswerOr(absl::Span<const Record> records,
+    absl::FunctionRef<absl::Status(size_t, absl::StatusOr<OrderedJson>)> f) {
+  return ForEachText(
+      records, options_.source, options_.empty,
+      [&](size_t i, const TaskOfAdapter& of, const TextLogits& text) {
+        return f(i, of.decoder(records[i], text));
+      },
+      [&](size_t i, const absl::StatusOr<int>& adapter) {
+        if (!adapter.ok()) return f(i, adapter.status());
+        return f(i, AnswerWithoutModel(records[i], *adapter));
+      });
+}
+
+absl::Status Predictor::Answer(absl::Span<const Record> records,
+    absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
+  return AnswerOr(records, [&](size_t i, absl::StatusOr<OrderedJson> answer) {
+    if (answer.ok()) {
+      empty_ += options_.empty && IsEmpty(records[i]);
+      return f(records[i], *answer);
+    }
+    ++failed_;
+    return f(records[i], {{"error", std::string(answer.status().message())}});
+  });
 }
 
 }  // namespace cloze

@@ -17,7 +17,7 @@ namespace cloze {
 class Predictor {
  public:
   struct Options {
-    std::string command;  // kMismatch unless it is the command for the model's task
+    std::string command;  // kMismatch unless it is the command for the model's task; "": any
     RecordSource source;  // keep_going: a wrong record gets the answer {"error": message}
     DecodeOptions decode = {};
     bool empty = false;  // an empty record (IsEmpty) gets EmptyAnswer
@@ -31,14 +31,18 @@ class Predictor {
   absl::Status Answer(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
 
+  // The same, but calls f(i, answer), with the error of a wrong record that does not end the input.
+  absl::Status AnswerOr(absl::Span<const Record> records,
+      absl::FunctionRef<absl::Status(size_t i, absl::StatusOr<OrderedJson> answer)> f);
+
   // Returns an answer without content: "label" is "", "score" is null, lists are empty; {} if the
   // model cannot answer a text.
   const OrderedJson& EmptyAnswer() { return EmptyAnswer(kDefaultAdapter); }
 
   // Calls f(i, probabilities) for each record in order, with Answers::Probabilities. Empty records
-  // are encoded as others. Errors of the records, which must not be wrong, and of the model.
-  absl::Status Probabilities(absl::Span<const Record> records,
-      absl::FunctionRef<void(size_t i, std::vector<float> probabilities)> f);
+  // are encoded as others. Errors of ForEachRecord.
+  absl::Status Probabilities(absl::Span<const Record> records, const RecordSource& source,
+      absl::FunctionRef<void(size_t i, absl::StatusOr<std::vector<float>> probabilities)> f);
 
   Session& session() { return session_; }
   // The task of records that name no adapter.
@@ -62,10 +66,16 @@ class Predictor {
   const OrderedJson& EmptyAnswer(int adapter);
   // True if EmptyAnswer is the answer: a tagger answers a text without words itself.
   bool HasEmptyAnswer(const Record& record, int adapter);
-  // Returns the answer to a record without windows; `adapter` is its error if it is wrong.
-  OrderedJson AnswerWithoutModel(const Record& record, const absl::StatusOr<int>& adapter);
-  // Appends the windows of a record to *queries.
-  absl::Status Encode(const Record& record, int adapter, std::vector<Query>* queries);
+  // Returns the answer to a record without windows.
+  OrderedJson AnswerWithoutModel(const Record& record, int adapter);
+  // Appends the windows of a record to *queries. With `empty`, an empty record has none.
+  absl::Status Encode(const Record& record, int adapter, bool empty, std::vector<Query>* queries);
+  // Passes the windows of records through the model; calls on_text(i, of, text) for each record in
+  // order, on_other(i, adapter) as ForEachRecord its answer_other.
+  absl::Status ForEachText(absl::Span<const Record> records, const RecordSource& source, bool empty,
+      absl::FunctionRef<absl::Status(size_t i, const TaskOfAdapter& of, const TextLogits& text)>
+          on_text,
+      absl::FunctionRef<absl::Status(size_t i, const absl::StatusOr<int>& adapter)> on_other);
 
   Session& session_;
   Options options_;

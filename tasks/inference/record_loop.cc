@@ -54,7 +54,7 @@ absl::Status ForEachRecord(const Session& session, absl::Span<const Record> reco
     }
     record_of.resize(queries.size(), i);
     if (!status.ok()) adapter = status;
-    if (status.ok() || (source.keep_going && ExitOf(status) == Exit::kData)) {
+    if (status.ok() || source.keep_all || (source.keep_going && ExitOf(status) == Exit::kData)) {
       adapters.push_back(std::move(adapter));
     } else {
       end = std::move(status);

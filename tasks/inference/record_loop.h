@@ -21,6 +21,7 @@ bool IsEmpty(const Record& record);
 struct RecordSource {
   std::string name;         // in messages
   bool keep_going = false;  // answer wrong records; else the first one ends the input
+  bool keep_all = false;    // also those with another error than kData
 };
 
 // Answers the record of a query: calls answer(i) unless an earlier answer had an error.
@@ -33,9 +34,9 @@ using Emit =
 //   run(queries, emit) passes them through the model and calls emit for them in order.
 //   answer_other(i, adapter) answers a record without queries in its turn, among those that `run`
 //     emits. For a wrong record `adapter` is its error.
-// The first wrong record ends the input, unless source.keep_going and its error is kData. Returns
-// its error, "source:line: ...", after those before it are answered; or the first error of `run`
-// or of an answer.
+// The first wrong record ends the input, unless the source keeps it. Returns its error,
+// "source:line: ...", after those before it are answered; or the first error of `run` or of an
+// answer.
 absl::Status ForEachRecord(const Session& session, absl::Span<const Record> records,
     const RecordSource& source,
     absl::FunctionRef<absl::Status(size_t i, int adapter, std::vector<Query>* queries)> encode,

@@ -97,6 +97,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"tools", "core/vectors encoder/onnx tasks/jobs"},
     {"tools/bench", "tools"},
     {"tools/mpi", "tools"},
+    {"tools/library", "tasks/inference"},
 };
 
 // Each room and all rooms it may include: itself, the rooms below it, and whatever they may

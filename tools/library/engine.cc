@@ -1,0 +1,281 @@
+#include "tools/library/engine.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "core/base/file.h"
+#include "core/base/system.h"
+#include "core/base/text.h"
+#include "core/base/threads.h"
+#include "encoder/folder/adapter.h"
+#include "tasks/compute_type.h"
+#include "tools/library/gate.h"
+
+namespace cloze {
+namespace {
+
+std::atomic<int> engines = 0;  // of the process
+
+// Returns the path without links; `path` itself if there is no such file.
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+// Appends what changes when a file of the folder does; logs, which grow during a run, aside.
+void AddFiles(const std::string& folder, std::string* state) {
+  for (const std::string& name : ListDirectory(folder).value_or(std::vector<std::string>())) {
+    const std::string path = JoinPath(folder, name), config = JoinPath(path, "config.json");
+    const bool module = absl::StrContains(name, "_") && PathExists(config);  // 1_Pooling
+    struct stat file;
+    if (absl::EndsWith(name, ".jsonl") || ::stat((module ? config : path).c_str(), &file) != 0)
+      continue;
+    if (S_ISREG(file.st_mode))
+      absl::StrAppend(state, name, "\n", file.st_dev, " ", file.st_ino, " ", file.st_size, " ",
+          file.st_mtim.tv_sec, ".", file.st_mtim.tv_nsec, "\n");
+  }
+}
+
+// The engines that are open, by their options.
+struct Opened {
+  std::string files;  // their state when the engine was opened
+  std::weak_ptr<Engine> engine;
+};
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, Opened> opened;
+};
+Registry& TheRegistry() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+absl::Status CheckOptions(const EngineOptions& options) {
+  static constexpr absl::string_view kComputes[] = {"auto", "f32", "bf16", "int8"};
+  if (!absl::c_linear_search(kComputes, options.compute))
+    return Error(Exit::kUsage, "compute: ", Quote(options.compute),
+        ": expected \"auto\", \"f32\", \"bf16\" or \"int8\"");
+  if (options.folder.find('\0') != std::string::npos)
+    return Error(Exit::kUsage, "folder: has a zero byte");
+  return CheckCpu();
+}
+
+// Calls loop(records, put), which calls put(i, result) in order. If the loop fails as a whole, the
+// records without a result get it, or an error, by themselves.
+template <typename T, typename Loop>
+Results<T> ForEachAlone(absl::Span<const Record> records, Loop loop) {
+  Results<T> results(records.size(), absl::UnknownError(""));
+  size_t done = 0;
+  absl::Status status = loop(records, [&](size_t i, absl::StatusOr<T> result) {
+    results[i] = std::move(result);
+    done = i + 1;
+  });
+  if (status.ok()) return results;
+  for (size_t i = done; i < records.size(); ++i) {
+    if (records.size() > 1)
+      status = loop(records.subspan(i, 1),
+          [&](size_t, absl::StatusOr<T> result) { results[i] = std::move(result); });
+    if (!status.ok()) results[i] = status;
+  }
+  return results;
+}
+
+// Wrong records are answered in their places.
+RecordSource Each() { return {.name = {}, .keep_going = true, .keep_all = true}; }
+
+absl::Status CannotDo(const absl::Status& why) { return Error(Exit::kUsage, why.message()); }
+
+}  // namespace
+
+Engine::Engine() { ++engines; }
+
+Engine::~Engine() {
+  const Call call;
+  if (--engines == 0) EndThreads();
+}
+
+void Engine::UseThreads(int threads) {
+  BetweenCalls([&] { SetThreads(threads); });
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(const EngineOptions& options) {
+  const Call call;
+  RETURN_IF_ERROR(CheckOptions(options));
+  std::string key = absl::StrCat(options.compute, "\n", Canonical(options.folder)), files;
+  AddFiles(options.folder, &files);
+  AddFiles(BaseFolder(options.folder).value_or(options.folder), &files);
+  for (const NamedAdapter& adapter : options.adapters) {
+    absl::StrAppend(&key, "\n", adapter.name, "=", Canonical(adapter.folder));
+    AddFiles(adapter.folder, &files);
+  }
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  std::erase_if(registry.opened, [](const auto& entry) { return entry.second.engine.expired(); });
+  if (const auto found = registry.opened.find(key);
+      found != registry.opened.end() && found->second.files == files) {
+    if (std::shared_ptr<Engine> engine = found->second.engine.lock()) return engine;
+  }
+  std::shared_ptr<Engine> engine(new Engine);
+  RETURN_IF_ERROR(engine->Load(options));
+  registry.opened[key] = {std::move(files), engine};
+  return engine;
+}
+
+absl::Status Engine::Load(const EngineOptions& options) {
+  const std::optional<bool> int8 = WantsInt8(options.compute);
+  ASSIGN_OR_RETURN(session_,
+      Session::Open(options.folder, InferenceType(options.compute), options.adapters, int8));
+  compute_ = int8.value_or(session_->model().config().int8) ? "int8" : NameOf(session_->compute());
+  predictor_ = NewPredictor(top_);
+  vectors_ = VectorsOf(options.folder);
+  scorer_ = RecordScorer::Create(session_.get());
+  kind_ = predictor_.ok()                          ? (*predictor_)->task().name()
+          : vectors_.ok() && vectors_->has_value() ? "sentence_embedding"
+                                                   : "encoder";
+  max_tokens_ = LongestText(config(), vectors_.value_or(std::nullopt));
+  if (predictor_.ok() && kind_ != "masked_lm") max_tokens_ = (*predictor_)->task().max_tokens();
+  for (const NamedAdapter& adapter : options.adapters)
+    if (!adapter.name.empty()) adapters_.push_back(adapter.name);
+  if (kind_ == "token_tagging" && session_->has_adapters_beside())
+    return Error(Exit::kUsage, "adapters: a tagger takes one adapter, without a name");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Predictor>> Engine::NewPredictor(int top) const {
+  const bool fills = config().head == HeadKind::kMaskedLm;  // `fill-mask` answers no empty text
+  return Predictor::Create(*session_, {.source = Each(), .decode = {.top = top}, .empty = !fills});
+}
+
+absl::StatusOr<Results<OrderedJson>> Engine::Answer(absl::Span<const Record> records, int top) {
+  const Call call;
+  const std::lock_guard lock(mutex_);
+  if (top < 1 || top > 1000) return Error(Exit::kUsage, "top: ", top, ": expected 1 to 1000");
+  if (!predictor_.ok()) return CannotDo(predictor_.status());
+  const std::string& command = (*predictor_)->task().command();
+  if (command == "generate")
+    return Error(Exit::kUsage, "a model of ", kind_, " answers with `cloze generate`");
+  if (top != top_) {
+    ASSIGN_OR_RETURN(predictor_, NewPredictor(top));
+    top_ = top;
+  }
+  return ForEachAlone<OrderedJson>(records, [&](absl::Span<const Record> some, auto put) {
+    return (*predictor_)->AnswerOr(some, [&](size_t i, absl::StatusOr<OrderedJson> answer) {
+      put(i, std::move(answer));
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::StatusOr<Results<std::vector<float>>> Engine::Probabilities(
+    absl::Span<const Record> records) {
+  const Call call;
+  const std::lock_guard lock(mutex_);
+  if (kind_ != "sequence_classification")
+    return Error(Exit::kUsage, "a model of ", kind_, " has no probabilities of labels: expected ",
+        "sequence_classification");
+  return ForEachAlone<std::vector<float>>(records, [&](absl::Span<const Record> some, auto put) {
+    return (*predictor_)->Probabilities(some, Each(), put);
+  });
+}
+
+absl::StatusOr<TextPooling> Engine::PoolingFor(const EmbedOptions& options) const {
+  const std::string prompt = options.prompt.value_or("");
+  if (!prompt.empty() && prompt != "query" && prompt != "document")
+    return Error(Exit::kUsage, "prompt: ", Quote(prompt), ": expected \"query\" or \"document\"");
+  if (options.dimensions < 0 || options.dimensions > config().hidden)
+    return Error(Exit::kUsage, "dimensions: ", options.dimensions, ": expected 1 to ",
+        config().hidden, ", or 0 for all");
+  TextPooling how;
+  if (!options.pool.has_value() && !options.tokens) {
+    if (!vectors_.ok()) return vectors_.status();
+    how = FolderPooling(*vectors_, prompt);
+  } else if (!prompt.empty()) {
+    return Error(Exit::kUsage, "prompt: is of the folder's own vectors: expected no pool with it");
+  } else {
+    how.pool = options.tokens ? "none" : *options.pool;
+    static constexpr absl::string_view kPools[] = {"cls", "class", "mean", "max"};
+    if (!options.tokens && !absl::c_linear_search(kPools, how.pool))
+      return Error(
+          Exit::kUsage, "pool: ", Quote(how.pool), ": expected \"cls\", \"mean\" or \"max\"");
+    if (options.tokens && (options.pool.has_value() || options.normalize.value_or(false)))
+      return Error(Exit::kUsage, "tokens: expected no pool and no normalize with it");
+  }
+  how.normalize = options.normalize.value_or(how.normalize);
+  return how;
+}
+
+absl::StatusOr<Vectors> Engine::Embed(
+    absl::Span<const Record> records, const EmbedOptions& options) {
+  const Call call;
+  const std::lock_guard lock(mutex_);
+  ASSIGN_OR_RETURN(const TextPooling how, PoolingFor(options));
+  if (config().encoder != nullptr || config().causal)
+    return Error(Exit::kUsage, "a model of ", kind_, " has no vectors: expected an encoder");
+  Vectors vectors;
+  vectors.dimensions = options.dimensions > 0 ? options.dimensions : config().hidden;
+  const auto rows_of = [&](ConstMat hidden) {
+    hidden.cols = vectors.dimensions;
+    if (how.pool != "none") return Pooled(hidden, how.pool, how.normalize);
+    std::vector<float> rows;
+    for (int64_t r = 0; r < hidden.rows; ++r)
+      rows.insert(rows.end(), hidden.f32(r), hidden.f32(r) + hidden.cols);
+    return rows;
+  };
+  CutCounts cut;
+  const auto loop = [&](absl::Span<const Record> some, auto put) {
+    return ForEachHidden(*session_, some, Each(), how.vectors, /*only_last=*/true, &cut,
+        [&](size_t i, const absl::Status& wrong, int, ConstMat hidden) {
+          if (!wrong.ok()) put(i, wrong);
+          if (wrong.ok()) put(i, rows_of(hidden));
+          return absl::OkStatus();
+        });
+  };
+  vectors.begin.push_back(0);
+  for (const auto& rows : ForEachAlone<std::vector<float>>(records, loop)) {
+    vectors.status.push_back(rows.status());
+    if (rows.ok()) vectors.values.insert(vectors.values.end(), rows->begin(), rows->end());
+    vectors.begin.push_back(std::ssize(vectors.values) / vectors.dimensions);
+  }
+  return vectors;
+}
+
+absl::StatusOr<Results<OrderedJson>> Engine::Score(absl::Span<const Record> records, bool tokens) {
+  const Call call;
+  const std::lock_guard lock(mutex_);
+  if (!scorer_.ok()) return CannotDo(scorer_.status());
+  return ForEachAlone<OrderedJson>(records, [&](absl::Span<const Record> some, auto put) {
+    return scorer_->Score(some, Each(), tokens, [&](size_t i, absl::StatusOr<OrderedJson> score) {
+      put(i, std::move(score));
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::StatusOr<Encoding> Engine::Tokenize(const Record& record) const {
+  const Call call;
+  RETURN_IF_ERROR(record.wrong);
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session_->TokenizerOr());
+  switch (record.kind) {
+    case Record::Kind::kText: return tokenizer->Encode(record.text);
+    case Record::Kind::kPair: return tokenizer->EncodePair(record.text, record.text_pair);
+    case Record::Kind::kWords: return tokenizer->EncodeWords(record.words);
+    case Record::Kind::kIds: break;
+  }
+  return Error(Exit::kUsage, "ids: expected a text, two texts or words");
+}
+
+std::string Engine::Token(int32_t id) const {
+  const auto tokenizer = session_->TokenizerOr();
+  if (!tokenizer.ok() || id < 0 || id >= (*tokenizer)->vocab_size()) return "";
+  return (*tokenizer)->token(id);
+}
+
+}  // namespace cloze
