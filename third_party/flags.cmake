@@ -1,7 +1,8 @@
 # Compiler flags of every room.
 add_library(cloze_flags INTERFACE)
 target_include_directories(cloze_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-target_compile_options(cloze_flags INTERFACE -Wall -Wextra -Wno-sign-compare -fno-math-errno -ffp-contract=off)
+# Rooms hide their names: libcloze shows only those of its C API.
+target_compile_options(cloze_flags INTERFACE -Wall -Wextra -Wno-sign-compare -fno-math-errno -ffp-contract=off -fvisibility=hidden)
 if(CLOZE_WERROR STREQUAL AUTO)
   string(REGEX MATCH "^[0-9]+" major "${CMAKE_CXX_COMPILER_VERSION}")
   set(warnings_known "GNU 12" "Clang 14")

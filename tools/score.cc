@@ -28,9 +28,7 @@ absl::Status ScoreLines(RecordScorer& scorer, const ScoreCommandOptions& options
       return scorer.Score(records, SourceOf(infer), options.tokens,
           [&](size_t i, const absl::StatusOr<OrderedJson>& score) -> absl::Status {
             RETURN_IF_ERROR(score.status());
-            OrderedJson line = InputMembers(records[i]);
-            line.update(*score);
-            return answers.Write(records[i], reader.columns(), line);
+            return answers.Write(records[i], reader.columns(), *score);
           });
     };
     RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));

@@ -114,12 +114,17 @@ absl::Status RecordScorer::Score(absl::Span<const Record> records, const RecordS
     texts->push_back({std::move(text), session_->PassAdapter(adapter)});
     return absl::OkStatus();
   };
+  const auto answer = [&](size_t i, const OrderedJson& score) {
+    OrderedJson line = InputMembers(records[i]);
+    line.update(score);
+    return f(i, std::move(line));
+  };
   const auto run = [&](absl::Span<const Query> texts, Emit emit) {
     const auto one = [&](int64_t text, absl::Span<const double> logs) {
       OrderedJson score = {{"score", Decimal(static_cast<float>(absl::c_accumulate(logs, 0.0)))},
           {"token_count", logs.size()}};
       if (tokens) score["token_scores"] = TokenScores(*tokenizer_, texts[text], logs);
-      emit(text, [&](size_t i) { return f(i, std::move(score)); });
+      emit(text, [&](size_t i) { return answer(i, score); });
     };
     const ScoreOptions options{.compute = session_->compute()};
     return ScoreTexts(session_->model(), mask(), texts, options, one);
@@ -127,7 +132,7 @@ absl::Status RecordScorer::Score(absl::Span<const Record> records, const RecordS
   const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
     if (!adapter.ok()) return f(i, adapter.status());
     ++empty_;
-    return f(i, NoScore(tokens));
+    return answer(i, NoScore(tokens));
   };
   return ForEachRecord(*session_, records, source, encode, run, answer_other);
 }

@@ -42,9 +42,9 @@ class RecordScorer {
   // the error of Session::TokenizerOr.
   static absl::StatusOr<RecordScorer> Create(Session* session);
 
-  // Calls f(i, score) for each record in order: {"score", "token_count"} and, with `tokens`,
-  // "token_scores"; NoScore for an empty record, its error for a wrong one that does not end the
-  // input. Errors of ForEachRecord and ScoreTexts.
+  // Calls f(i, score) for each record in order: InputMembers, "score", "token_count" and, with
+  // `tokens`, "token_scores". An empty record has NoScore in their place, a wrong one that does not
+  // end the input its error. Errors of ForEachRecord and ScoreTexts.
   absl::Status Score(absl::Span<const Record> records, const RecordSource& source, bool tokens,
       absl::FunctionRef<absl::Status(size_t i, absl::StatusOr<OrderedJson> score)> f);
   static OrderedJson NoScore(bool tokens);

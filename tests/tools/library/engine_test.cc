@@ -68,12 +68,7 @@ TEST_F(EngineTest, FillsAndScoresAsTheProgram) {
   std::string scores;
   const auto scored = engine->Score(TextRecords(Texts()), /*tokens=*/true);
   ASSERT_TRUE(scored.ok()) << scored.status();
-  const std::vector<std::string> texts = Texts();
-  for (size_t i = 0; i < texts.size(); ++i) {
-    OrderedJson line = {{"text", texts[i]}};
-    line.update(*(*scored)[i]);
-    scores += ToJsonLine(line) + "\n";
-  }
+  for (const auto& score : *scored) scores += ToJsonLine(*score) + "\n";
   EXPECT_EQ(scores, Program("score --tokens", "masked"));
 
   const std::vector<std::string> masked = {"the <mask> sat", "no mask", "<mask> <mask>."};
