@@ -19,9 +19,9 @@ same() { cmp "$1" expected || fail "$2: other answers than cloze predict"; }
 
 run cmake --install "$build" --prefix "$work/prefix"
 libraries=$(dirname "$(find prefix -name libcloze.so.0)")
-expected_files=$(sed -nE 's/^ +(cloze_[a-z]+);/\1/p' "$root/tools/library/cloze.map" | sort)
+listed=$(sed -nE 's/^ +(cloze_[a-z]+);/\1/p' "$root/tools/library/cloze.map" | sort)
 shown=$(nm -D --defined-only "$libraries/libcloze.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
-[ "$shown" = "$expected_files" ] || fail "symbols: $(diff <(echo "$shown") <(echo "$expected_files"))"
+[ "$shown" = "$listed" ] || fail "symbols: $(diff <(echo "$shown") <(echo "$listed"))"
 
 run cmake -S "$root/tests/library/project" -B cmake-project -DCMAKE_PREFIX_PATH="$work/prefix"
 run cmake --build cmake-project
@@ -30,6 +30,10 @@ for program in answers_c answers_cc; do
   same found "$program with find_package"
 done
 
+if command -v python3 > /dev/null; then
+  PYTHONPATH=prefix/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 python3 -c 'import cloze; print(cloze.load("model").predict("card")["label"])' > found
+  [ "$("$cloze" predict --model model <<< card | sed -nE 's/^\{"label": "([a-z]+)".*/\1/p')" = "$(cat found)" ] || fail "Python: $(cat found)"
+fi
 export LD_LIBRARY_PATH=$work/$libraries
 if command -v pkg-config > /dev/null; then
   export PKG_CONFIG_PATH=$work/$libraries/pkgconfig

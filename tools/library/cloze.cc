@@ -348,16 +348,14 @@ int64_t cloze_count(const cloze_result* result) {
 cloze_status cloze_json(const cloze_result* result, int64_t i, const char** text, int64_t* length) {
   if (text != nullptr) *text = "";
   if (length != nullptr) *length = 0;
-  cloze_status of_text = CLOZE_OK;
-  const cloze_status status = Border([&]() -> absl::Status {
+  return Border([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const auto own, AllResults().Find(result));
     RETURN_IF_ERROR(own->CheckIndex(i));
-    if (text != nullptr) *text = own->texts[i].json.c_str();
-    if (length != nullptr) *length = std::ssize(own->texts[i].json);
-    of_text = own->texts[i].status;
-    return absl::OkStatus();
+    const auto& [status, json] = own->texts[i];
+    if (text != nullptr) *text = json.c_str();
+    if (length != nullptr) *length = std::ssize(json);
+    return status == CLOZE_OK ? absl::OkStatus() : Error(static_cast<Exit>(status), json);
   });
-  return status == CLOZE_OK ? of_text : status;
 }
 
 cloze_status cloze_vectors(

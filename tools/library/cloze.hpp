@@ -36,20 +36,6 @@ struct Text {
   std::string adapter;  // its NAME; "": none
 };
 
-struct Options {
-  std::string compute = "auto";       // or "f32", "bf16", "int8"
-  std::vector<std::string> adapters;  // FOLDER or NAME=FOLDER
-  int threads = 0;                    // see cloze_options
-};
-
-// How texts become vectors; empty and zero: as the folder says. See cloze_settings.
-struct EmbedSettings {
-  std::string pool, prompt;
-  int normalize = 0;
-  int64_t dimensions = 0;
-  bool tokens = false;
-};
-
 // Vectors of texts, which it owns: text i has the rows [begin[i], begin[i + 1]).
 class Vectors {
  public:
@@ -68,15 +54,13 @@ class Vectors {
 
 // An open model. Copies share it; const methods may be called from many threads. All methods throw
 // Error; those with texts return a JSON object for each, as the command of the program prints it.
+// They set the size of options and settings.
 class Model {
  public:
-  explicit Model(const std::string& folder, const Options& options = {}) {
-    std::vector<const char*> adapters;
-    for (const std::string& adapter : options.adapters) adapters.push_back(adapter.c_str());
-    const cloze_options own = {
-        sizeof own, options.compute.c_str(), adapters.data(), adapters.size(), options.threads};
+  explicit Model(const std::string& folder, cloze_options options = {}) {
+    options.size = sizeof options;
     cloze_model* model = nullptr;
-    Check(cloze_open(folder.c_str(), &own, &model));
+    Check(cloze_open(folder.c_str(), &options, &model));
     model_ = std::shared_ptr<cloze_model>(model, [](cloze_model* m) { cloze_close(m); });
   }
 
@@ -89,34 +73,26 @@ class Model {
   // The answer of `cloze predict`, `tag` or `fill-mask`, whichever fits the model.
   std::string Answer(std::string_view text) const {
     cloze_result* result = nullptr;
-    Check(cloze_answer(model_.get(), text.data(), static_cast<int64_t>(text.size()), &result));
+    Check(cloze_answer(model_.get(), Data(text), static_cast<int64_t>(text.size()), &result));
     return Json(Own(result)).front();
   }
-  std::vector<std::string> Predict(const std::vector<Text>& texts) const {
-    return Json(Call(cloze_predict, texts, Settings()));
+  using Texts = std::vector<Text>;
+  std::vector<std::string> Predict(const Texts& texts, cloze_settings settings = {}) const {
+    return Json(Call(cloze_predict, texts, settings));
   }
-  std::vector<std::string> Tag(const std::vector<Text>& texts) const {
-    return Json(Call(cloze_tag, texts, Settings()));
+  std::vector<std::string> Tag(const Texts& texts, cloze_settings settings = {}) const {
+    return Json(Call(cloze_tag, texts, settings));
   }
-  std::vector<std::string> Fill(const std::vector<Text>& texts, int top = 5) const {
-    cloze_settings settings = Settings();
-    settings.top = top;
+  std::vector<std::string> Fill(const Texts& texts, cloze_settings settings = {}) const {
     return Json(Call(cloze_fill, texts, settings));
   }
-  std::vector<std::string> Score(const std::vector<Text>& texts, bool tokens = false) const {
-    cloze_settings settings = Settings();
-    settings.tokens = tokens;
+  std::vector<std::string> Score(const Texts& texts, cloze_settings settings = {}) const {
     return Json(Call(cloze_score, texts, settings));
   }
-  std::vector<std::string> Tokenize(const std::vector<Text>& texts) const {
-    return Json(Call(cloze_tokenize, texts, Settings()));
+  std::vector<std::string> Tokenize(const Texts& texts, cloze_settings settings = {}) const {
+    return Json(Call(cloze_tokenize, texts, settings));
   }
-  Vectors Embed(const std::vector<Text>& texts, const EmbedSettings& how = {}) const {
-    cloze_settings settings = Settings();
-    settings.pool = how.pool.empty() ? nullptr : how.pool.c_str();
-    settings.prompt = how.prompt.empty() ? nullptr : how.prompt.c_str();
-    settings.normalize = how.normalize, settings.dimensions = how.dimensions;
-    settings.tokens = how.tokens;
+  Vectors Embed(const Texts& texts, cloze_settings settings = {}) const {
     Vectors vectors;
     vectors.result_ = Call(cloze_embed, texts, settings);
     const cloze_result* result = vectors.result_.get();
@@ -135,24 +111,19 @@ class Model {
   static void Check(cloze_status status) {
     if (status != CLOZE_OK) throw Error(status, cloze_error());
   }
-  static cloze_settings Settings() {
-    cloze_settings settings = {};
-    settings.size = sizeof settings;
-    return settings;
-  }
+  // A view without data is an empty text.
+  static const char* Data(std::string_view text) { return text.empty() ? "" : text.data(); }
   static Result Own(cloze_result* result) {
     return Result(result, [](const cloze_result* r) { cloze_free(const_cast<cloze_result*>(r)); });
   }
   template <typename F>
-  Result Call(F f, const std::vector<Text>& texts, const cloze_settings& settings) const {
+  Result Call(F f, const Texts& texts, cloze_settings settings) const {
+    settings.size = sizeof settings;
     std::vector<cloze_text> own;
-    for (const Text& text : texts) {
-      const char* pair = text.pair.data() != nullptr ? text.pair.data() : "";
-      own.push_back({text.text.data() != nullptr ? text.text.data() : "",
-          static_cast<int64_t>(text.text.size()), text.has_pair ? pair : nullptr,
-          static_cast<int64_t>(text.pair.size()),
+    for (const Text& text : texts)
+      own.push_back({Data(text.text), static_cast<int64_t>(text.text.size()),
+          text.has_pair ? Data(text.pair) : nullptr, static_cast<int64_t>(text.pair.size()),
           text.adapter.empty() ? nullptr : text.adapter.c_str()});
-    }
     cloze_result* result = nullptr;
     Check(f(model_.get(), own.data(), static_cast<int64_t>(own.size()), &settings, &result));
     return Own(result);

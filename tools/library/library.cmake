@@ -51,3 +51,4 @@ cloze_install_library(libcloze-dev ${CMAKE_INSTALL_LIBDIR} $<TARGET_LINKER_FILE:
 cloze_install_library(libcloze-dev ${CMAKE_INSTALL_INCLUDEDIR} ${PROJECT_SOURCE_DIR}/tools/library/cloze.h ${PROJECT_SOURCE_DIR}/tools/library/cloze.hpp)
 cloze_install_library(libcloze-dev ${library_cmake_folder} ${PROJECT_BINARY_DIR}/clozeConfig.cmake ${PROJECT_BINARY_DIR}/clozeConfigVersion.cmake)
 cloze_install_library(libcloze-dev ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${PROJECT_BINARY_DIR}/cloze.pc)
+cloze_install_library(python3-cloze lib/python3/dist-packages ${PROJECT_SOURCE_DIR}/tools/library/python/cloze.py)
