@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docs.sh PROGRAM [--update]: checks docs/ against the program.
-#   - Runs the tutorials as they are written: of each page, in an empty folder, blocks ```textproto NAME and ```python NAME are
-#     written to the file NAME and blocks ```sh are run. Only pretraining and the run of translating.md are shortened.
+#   - Runs the tutorials as they are written: of each page, in an empty folder, blocks ```textproto NAME, ```python,
+#     ```c and ```cpp NAME are written to the file NAME and blocks ```sh are run; library.md with the library beside
+#     the program. Only pretraining and the run of translating.md are shortened.
 #   - Trains on each example file of data-formats.md (blocks ```file NAME).
 #   - Looks for each message of troubleshooting.md in the sources, and for each local link's file.
 #   - Compares the columns of each row of a table with those of its header.
@@ -92,7 +93,7 @@ encoder() {  # a small model folder that stands for a public one
 }
 prepare() {
   case $1 in
-    first-classifier | coming-from-pandas) tickets ;;
+    first-classifier | coming-from-pandas | library) tickets ;;
     own-language)
       language 2000 > text.txt
       language 100 | treebank > train.conllu
@@ -126,7 +127,7 @@ tutorial() {
   mkdir "$work/$1" && cd "$work/$1"
   prepare "$1" 2> prepare.log || { cat prepare.log >&2; fail "$1: preparation failed"; }
   awk '
-    /^```(textproto|python) / { file = $2; on = 1; next }
+    /^```(textproto|python|c|cpp) / { file = $2; on = 1; next }
     /^```sh$/ { file = ".commands"; on = 1; next }
     /^```/ { on = 0; next }
     on { print > file }' "$root/docs/$1.md"
@@ -165,6 +166,14 @@ if command -v python3 > /dev/null; then
   (tutorial coming-from-pandas)
   grep -qxE '1 because of: card|2 because of: courier' "$work/coming-from-pandas/.out" || fail "coming-from-pandas.md: wrong answer: $(grep because "$work/coming-from-pandas/.out")"
   [ "$(wc -l < "$work/coming-from-pandas/labelled.csv")" -eq 1201 ] || fail "coming-from-pandas.md: not all rows have an answer"
+fi
+if [ -e "${program%/*}/libcloze.so.0" ] && command -v python3 pkg-config cmake cc c++ > /dev/null; then
+  cmake --install "${program%/*}" --prefix "$work/prefix" > /dev/null
+  libraries=$(dirname "$(find "$work/prefix" -name libcloze.so.0)")
+  (export PKG_CONFIG_PATH=$libraries/pkgconfig LD_LIBRARY_PATH=$libraries PYTHONPATH=$work/prefix/lib/python3/dist-packages; tutorial library)
+  [ "$(grep -cE '^\{"label": "(billing|delivery)", ' "$work/library/.out")" -eq 4 ] || fail "library.md: wrong answers"
+else
+  echo "docs: library.md not run: no libcloze.so.0 beside the program, or no compiler, pkg-config or python3"
 fi
 (tutorial own-language)
 grep -q $'\tVERB\t' "$work/own-language/tagged.conllu" || fail "own-language.md: nothing tagged"

@@ -38,9 +38,9 @@ export LD_LIBRARY_PATH=$work/$libraries
 if command -v pkg-config > /dev/null; then
   export PKG_CONFIG_PATH=$work/$libraries/pkgconfig
   [ "$(pkg-config --modversion cloze)" = "$("$cloze" version | sed -nE '1s/^cloze ([0-9.]+).*/\1/p')" ] || fail "cloze.pc: another version"
-  # pkg-config prints several words.
-  run cc -std=c99 -Wall -Werror -pedantic "$root/tests/library/project/answers.c" $(pkg-config --cflags --libs cloze) -o c
-  run c++ -std=c++17 -Wall -Werror -pedantic "$root/tests/library/project/answers.cc" $(pkg-config --cflags --libs cloze) -o cc
+  read -ra flags < <(pkg-config --cflags --libs cloze)
+  run cc -std=c99 -Wall -Werror -pedantic "$root/tests/library/project/answers.c" "${flags[@]}" -o c
+  run c++ -std=c++17 -Wall -Werror -pedantic "$root/tests/library/project/answers.cc" "${flags[@]}" -o cc
   for program in c cc; do ./$program model < texts.txt > found && same found "$program with pkg-config"; done
 fi
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Sourced by the tests of the library: trains small models for calls of "$cloze" into the folders model (a classifier),
 # tagger, masked and adapter (of `model`'s encoder), in the current folder.
 awk 'BEGIN { srand(1); print "text,label"
