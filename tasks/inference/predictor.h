@@ -17,8 +17,8 @@ namespace cloze {
 class Predictor {
  public:
   struct Options {
-    std::string command;  // kMismatch unless it is the command for the model's task; "": any
-    RecordSource source;  // keep_going: a wrong record gets the answer {"error": message}
+    std::string command = {};  // kMismatch unless it is the command for the model's task; "": any
+    RecordSource source;       // keep_going: a wrong record gets the answer {"error": message}
     DecodeOptions decode = {};
     bool empty = false;  // an empty record (IsEmpty) gets EmptyAnswer
   };

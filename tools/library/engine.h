@@ -21,9 +21,9 @@
 namespace cloze {
 
 struct EngineOptions {
-  std::string folder;                  // a run, a Hugging Face folder or an adapter folder
-  std::vector<NamedAdapter> adapters;  // beside it; records name them
-  std::string compute = "auto";        // as --compute: auto, f32, bf16, int8
+  std::string folder;                       // a run, a Hugging Face folder or an adapter folder
+  std::vector<NamedAdapter> adapters = {};  // beside it; records name them
+  std::string compute = "auto";             // as --compute: auto, f32, bf16, int8
 };
 
 // How texts become vectors, as `cloze encode` does with the same options. A value that is not set
@@ -31,10 +31,10 @@ struct EngineOptions {
 struct EmbedOptions {
   // "cls", "mean", "max" as --pool: the other rules of the folder (prompt, limit, normalization)
   // then do not apply.
-  std::optional<std::string> pool;
-  std::optional<bool> normalize;      // to length 1
-  std::optional<std::string> prompt;  // "query", "document" as --prompt; not with `pool`
-  int64_t dimensions = 0;             // the first ones, before normalizing; 0: all
+  std::optional<std::string> pool = {};
+  std::optional<bool> normalize = {};      // to length 1
+  std::optional<std::string> prompt = {};  // "query", "document" as --prompt; not with `pool`
+  int64_t dimensions = 0;                  // the first ones, before normalizing; 0: all
   bool tokens = false;  // a vector for each token instead of one for the text, as --pool none
 };
 

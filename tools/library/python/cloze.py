@@ -61,7 +61,8 @@ def _library():
     global _lib
     if _lib is None:
         here = os.path.dirname(os.path.abspath(__file__))
-        near = [path for place in (".", "../..", "../../*")  # beside; of cmake --install
+        places = (".", "cloze.libs", "../..", "../../*")  # of a wheel, of cmake --install
+        near = [path for place in places
                 for path in glob.glob(os.path.join(here, place, "libcloze.so.0"))]
         path = os.environ.get("CLOZE_LIBRARY") or (near + ["libcloze.so.0"])[0]
         try:
