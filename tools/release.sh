@@ -31,7 +31,7 @@ part() {
 
 package() {
   cmake --preset release -DCLOZE_TESTS=OFF -DCLOZE_MPI=OFF -B "$out/build-deb" > "$out/deb.log" 2>&1 &&
-    cmake --build "$out/build-deb" --target cloze >> "$out/deb.log" 2>&1 &&
+    cmake --build "$out/build-deb" --target cloze libcloze >> "$out/deb.log" 2>&1 &&
     (cd "$out" && cpack --config build-deb/CPackConfig.cmake -G DEB >> deb.log 2>&1) || { tail -n 30 "$out/deb.log"; return 1; }
 }
 
@@ -51,11 +51,12 @@ if part "download: built" tools/package/tarball.sh "$out"; then
   (check_download) > "$out/checks" &
   checks=$!
 fi
-if part "Debian package: built" package; then
-  part "Debian package: installed, ran" tests/packages.sh --short "$out/build-deb"
+if part "Debian packages: built" package; then
+  part "wheel: built" tools/package/wheel.sh "$out/build-deb" "$out"
+  part "Debian packages: installed, ran" tests/packages.sh --short "$out/build-deb"
 fi
 [ -z "$checks" ] || wait "$checks" || failed=1
 printf '%s\n' "${table[@]}"
 [ -z "$checks" ] || cat "$out/checks"
-(cd "$out" && ls -l ./*.tar.zst ./*.deb | awk '{ printf "%s %.1f MB\n", $NF, $5 / 1e6 }')
+(cd "$out" && ls -l ./*.tar.zst ./*.deb ./*.whl 2> /dev/null | awk '{ printf "%s %.1f MB\n", $NF, $5 / 1e6 }')
 exit $failed

@@ -1,5 +1,7 @@
-# Installation and packages: docs/install.md. `cmake --install` and cpack need the target `cloze` only.
+# Installation and packages: docs/install.md. `cmake --install` and cpack need the target `cloze` only; with
+# `libcloze` they also give the library.
 include(GNUInstallDirs)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME cloze)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(CLOZE_MAINTAINER "Cloze developers <cloze@packages.invalid>" CACHE STRING "Maintainer of the Debian package")
 set(manual ${PROJECT_BINARY_DIR}/manual)
@@ -34,10 +36,18 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "pretrains, fine-tunes and runs BERT-style encoders on CPUs")
-set(CPACK_PACKAGE_DESCRIPTION "Cloze trains classifiers, scorers and taggers of text on ordinary
+set(CPACK_DEBIAN_CLOZE_DESCRIPTION "pretrains, fine-tunes and runs BERT-style encoders on CPUs
+Cloze trains classifiers, scorers and taggers of text on ordinary
 CPUs, and encoders for languages and domains without a ready-made one.
 It is one program without Python. It reads and writes Hugging Face
 folders. A run that is killed resumes from its last checkpoint and ends
 with the same bits.")
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL cloze)
+set(CPACK_DEBIAN_CLOZE_PACKAGE_NAME cloze)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/components.cmake)
+if(TARGET libcloze)
+  include(tools/package/library_packages.cmake)
+endif()
+configure_file(tools/package/components.cmake.in ${PROJECT_BINARY_DIR}/components.cmake @ONLY)
 include(CPack)
