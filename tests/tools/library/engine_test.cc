@@ -158,7 +158,8 @@ TEST_F(EngineTest, WrongRecordsDoNotHarmOthers) {
   for (size_t i = 0; i < records.size(); ++i) {
     const bool wrong = i == 1 || i == 5 || i == 9 || i == 12;
     EXPECT_EQ((*among)[i].ok(), !wrong) << i;
-    if (!wrong) EXPECT_EQ((*among)[i]->dump(), (*alone)[i]->dump()) << i;
+    if (wrong) continue;
+    EXPECT_EQ((*among)[i]->dump(), (*alone)[i]->dump()) << i;
   }
 }
 

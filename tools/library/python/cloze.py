@@ -131,8 +131,8 @@ class _Result:
         """Returns the answer of text `i`, or its Error."""
         text, length = ctypes.c_void_p(), ctypes.c_int64()
         status = _lib.cloze_json(self.handle, i, ctypes.byref(text), ctypes.byref(length))
-        data = ctypes.string_at(text, length.value)
-        return json.loads(data) if status == 0 else Error(data.decode(errors="replace"), status)
+        data = ctypes.string_at(text, length.value).decode()
+        return json.loads(data) if status == 0 else Error(data, status)
 
     def vectors(self, i):
         """Returns the vectors of text `i`, -1: of all, as [rows, dimensions], without a copy."""
