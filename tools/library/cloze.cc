@@ -73,7 +73,7 @@ cloze_status Border(F f) noexcept {
   });
 }
 
-// Copies the struct of a caller, whose version of it may be shorter or longer, into *own.
+// Copies the struct of a caller into *own. That of a later version is longer.
 template <typename T>
 absl::Status ReadStruct(const T* given, const char* name, T* own) {
   constexpr size_t kMost = 4096;
@@ -224,32 +224,25 @@ absl::StatusOr<EngineOptions> EngineOptionsOf(const char* folder, const cloze_op
 }
 
 }  // namespace
-}  // namespace cloze
 
-using cloze::AllResults;
-using cloze::Border;
-using cloze::Error;
-using cloze::Exit;
-using cloze::Models;
-using cloze::OrderedJson;
-using cloze::Texts;
+extern "C" {
 
 const char* cloze_version() { return CLOZE_VERSION; }
 
-const char* cloze_error() { return cloze::LastError().c_str(); }
+const char* cloze_error() { return LastError().c_str(); }
 
 cloze_status cloze_open(const char* folder, const cloze_options* options, cloze_model** model) {
-  return cloze::Guarded([&]() -> absl::Status {
+  return Guarded([&]() -> absl::Status {
     if (model == nullptr) return Error(Exit::kUsage, "model: is NULL");
     *model = nullptr;
     if (folder == nullptr) return Error(Exit::kUsage, "folder: is NULL");
     cloze_options own{};
-    RETURN_IF_ERROR(cloze::ReadStruct(options, "options", &own));
-    ASSIGN_OR_RETURN(const cloze::EngineOptions how, cloze::EngineOptionsOf(folder, own));
+    RETURN_IF_ERROR(ReadStruct(options, "options", &own));
+    ASSIGN_OR_RETURN(const EngineOptions how, EngineOptionsOf(folder, own));
     static std::atomic<bool> chosen = false;
-    if (!chosen.exchange(true) || own.threads > 0) cloze::Engine::UseThreads(own.threads);
-    const cloze::Call call;
-    ASSIGN_OR_RETURN(std::shared_ptr<cloze::Engine> engine, cloze::Engine::Open(how));
+    if (!chosen.exchange(true) || own.threads > 0) Engine::UseThreads(own.threads);
+    const Call call;
+    ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::Open(how));
     *model = Models().Add(std::move(engine));
     return absl::OkStatus();
   });
@@ -262,47 +255,47 @@ cloze_status cloze_close(cloze_model* model) {
 
 cloze_status cloze_info(cloze_model* model, cloze_result** result) {
   const cloze_text none = {"", 0, nullptr, 0, nullptr};
-  return cloze::AnswerTexts(model, &none, 1, nullptr, result, [](const Texts& call) {
-    const cloze::Engine& engine = *call.engine;
+  return AnswerTexts(model, &none, 1, nullptr, result, [](const Texts& call) {
+    const Engine& engine = *call.engine;
     const OrderedJson info = {{"kind", engine.kind()}, {"labels", engine.config().labels},
         {"adapters", engine.adapters()}, {"compute", engine.compute()},
         {"max_tokens", engine.max_tokens()}, {"dimensions", engine.config().hidden}};
-    return cloze::Results<OrderedJson>{info};
+    return Results<OrderedJson>{info};
   });
 }
 
 cloze_status cloze_predict(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return cloze::AnswerTexts(model, texts, count, settings, result,
-      [](const Texts& call) { return cloze::Answer(call, "cloze_predict"); });
+  return AnswerTexts(model, texts, count, settings, result,
+      [](const Texts& call) { return Answer(call, "cloze_predict"); });
 }
 
 cloze_status cloze_tag(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return cloze::AnswerTexts(model, texts, count, settings, result,
-      [](const Texts& call) { return cloze::Answer(call, "cloze_tag"); });
+  return AnswerTexts(model, texts, count, settings, result,
+      [](const Texts& call) { return Answer(call, "cloze_tag"); });
 }
 
 cloze_status cloze_fill(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return cloze::AnswerTexts(model, texts, count, settings, result,
-      [](const Texts& call) { return cloze::Answer(call, "cloze_fill"); });
+  return AnswerTexts(model, texts, count, settings, result,
+      [](const Texts& call) { return Answer(call, "cloze_fill"); });
 }
 
 cloze_status cloze_score(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return cloze::AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
+  return AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
     return call.engine->Score(call.records, call.settings.tokens != 0);
   });
 }
 
 cloze_status cloze_tokenize(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return cloze::AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
-    cloze::Results<OrderedJson> tokens;
-    for (const cloze::Record& record : call.records) {
+  return AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
+    Results<OrderedJson> tokens;
+    for (const Record& record : call.records) {
       const auto encoding = call.engine->Tokenize(record);
-      if (encoding.ok()) tokens.emplace_back(cloze::TokensOf(*call.engine, record, *encoding));
+      if (encoding.ok()) tokens.emplace_back(TokensOf(*call.engine, record, *encoding));
       if (!encoding.ok()) tokens.emplace_back(encoding.status());
     }
     return tokens;
@@ -315,14 +308,14 @@ cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t co
     if (result == nullptr) return Error(Exit::kUsage, "result: is NULL");
     *result = nullptr;
     ASSIGN_OR_RETURN(const Texts call, Texts::Read(model, texts, count, settings));
-    ASSIGN_OR_RETURN(cloze::Vectors vectors,
-        call.engine->Embed(call.records, cloze::EmbedOptionsOf(call.settings)));
+    ASSIGN_OR_RETURN(
+        Vectors vectors, call.engine->Embed(call.records, EmbedOptionsOf(call.settings)));
     auto own = std::make_shared<cloze_result>();
     for (size_t i = 0; i < vectors.status.size(); ++i) {
       RETURN_IF_ERROR(call.Check(i, vectors.status[i]));
       own->Add(vectors.status[i], "");
     }
-    own->vectors = std::make_unique<cloze::Vectors>(std::move(vectors));
+    own->vectors = std::make_unique<Vectors>(std::move(vectors));
     *result = AllResults().Add(std::move(own));
     return absl::OkStatus();
   });
@@ -331,8 +324,8 @@ cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t co
 cloze_status cloze_answer(
     cloze_model* model, const char* text, int64_t length, cloze_result** result) {
   const cloze_text one = {text, length, nullptr, 0, nullptr};
-  return cloze::AnswerTexts(model, &one, 1, nullptr, result,
-      [](const Texts& call) { return cloze::Answer(call, nullptr); });
+  return AnswerTexts(
+      model, &one, 1, nullptr, result, [](const Texts& call) { return Answer(call, nullptr); });
 }
 
 int64_t cloze_count(const cloze_result* result) {
@@ -368,7 +361,7 @@ cloze_status cloze_vectors(
     if (own->vectors == nullptr)
       return Error(Exit::kUsage, "result: has no vectors: expected one of cloze_embed");
     if (i != -1) RETURN_IF_ERROR(own->CheckIndex(i));
-    const cloze::Vectors& vectors = *own->vectors;
+    const Vectors& vectors = *own->vectors;
     const int64_t begin = i < 0 ? 0 : vectors.begin[i];
     *rows = (i < 0 ? vectors.begin.back() : vectors.begin[i + 1]) - begin;
     *cols = vectors.dimensions;
@@ -381,3 +374,6 @@ cloze_status cloze_free(cloze_result* result) {
   if (result == nullptr) return CLOZE_OK;
   return Border([&] { return AllResults().Remove(result).status(); });
 }
+
+}  // extern "C"
+}  // namespace cloze

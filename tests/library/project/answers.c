@@ -1,5 +1,6 @@
-/* answers MODEL [CALLS]: answers the lines of standard input, as `cloze predict` does. CALLS: instead answers the first
- * line that often, and prints the seconds of a call and by how many pages the process grew after the first tenth. */
+/* answers MODEL [CALLS]: answers the lines of standard input, as `cloze predict` does. CALLS:
+ * instead answers the first line that often, and prints the seconds of a call and by how many pages
+ * the process grew after the first tenth. */
 #define _POSIX_C_SOURCE 200809L
 #include <cloze.h>
 #include <locale.h>
@@ -10,7 +11,7 @@
 
 #define MOST 1000
 
-static void fail(const char *what) {
+static void fail(const char* what) {
   fprintf(stderr, "%s: %s\n", what, cloze_error());
   exit(1);
 }
@@ -23,31 +24,31 @@ static double seconds(void) {
 
 static long pages(void) {
   long size = 0, resident = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
+  FILE* file = fopen("/proc/self/statm", "r");
   if (file == NULL || fscanf(file, "%ld %ld", &size, &resident) != 2) exit(1);
   fclose(file);
   return resident;
 }
 
-static void repeat(cloze_model *model, const cloze_text *text, long calls) {
+static void repeat(cloze_model* model, const cloze_text* text, long calls) {
   double began = 0;
   long i, before = 0;
   for (i = 0; i < calls; ++i) {
-    cloze_result *result = NULL;
+    cloze_result* result = NULL;
     if (i == calls / 10) before = pages(), began = seconds();
     if (cloze_answer(model, text->text, text->length, &result) != CLOZE_OK) fail("answer");
     cloze_free(result);
   }
-  printf("{\"seconds\": %.3e, \"pages\": %ld}\n", (seconds() - began) / (double)(calls - calls / 10),
-         pages() - before);
+  printf("{\"seconds\": %.3e, \"pages\": %ld}\n",
+      (seconds() - began) / (double)(calls - calls / 10), pages() - before);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static char line[1 << 16];
   static cloze_text texts[MOST];
   cloze_options options = {.size = sizeof(cloze_options)};
-  cloze_model *model = NULL;
-  cloze_result *result = NULL;
+  cloze_model* model = NULL;
+  cloze_result* result = NULL;
   int64_t count = 0, i;
   if (argc < 2 || setlocale(LC_ALL, "") == NULL) return 2;
   while (count < MOST && fgets(line, sizeof line, stdin) != NULL) {
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
   }
   if (cloze_predict(model, texts, count, NULL, &result) != CLOZE_OK) fail("predict");
   for (i = 0; i < cloze_count(result); ++i) {
-    const char *json = NULL;
+    const char* json = NULL;
     if (cloze_json(result, i, &json, NULL) != CLOZE_OK) fail("json");
     puts(json);
   }
