@@ -1,6 +1,8 @@
 #include "core/base/threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -64,6 +66,45 @@ TEST(Threads, ChangingTheNumberEndsTheOldThreads) {
   }
   SetThreads(before);
   EXPECT_EQ(ran, 600);
+}
+
+int64_t SumOfLoop() {
+  std::atomic<int64_t> sum = 0;
+  ParallelFor(1000, [&](int64_t i) { sum += i; });
+  return sum;
+}
+
+TEST(Threads, EndAndComeBack) {
+  const int before = Threads();
+  SetThreads(3);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(SumOfLoop(), 499500);
+    EndThreads();
+    EndThreads();
+  }
+  SetThreads(before);
+}
+
+TEST(Threads, AForkHasThreadsOfItsOwn) {
+  const int before = Threads();
+  SetThreads(3);
+  ASSERT_EQ(SumOfLoop(), 499500);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(SumOfLoop() == 499500 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(SumOfLoop(), 499500);
+  SetThreads(before);
+}
+
+TEST(Threads, TheNumberForLibrariesComesBack) {
+  SetLibraryThreads(5);
+  {
+    const LibraryThreadsKept kept;
+    SetLibraryThreads(1);
+  }
+  EXPECT_EQ(LibraryThreads(), 5);
 }
 
 TEST(Threads, DefaultIsWhatTheProcessMayUse) {
