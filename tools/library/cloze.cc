@@ -259,7 +259,7 @@ cloze_status cloze_info(cloze_model* model, cloze_result** result) {
     const Engine& engine = *call.engine;
     const OrderedJson info = {{"kind", engine.kind()}, {"labels", engine.config().labels},
         {"adapters", engine.adapters()}, {"compute", engine.compute()},
-        {"max_tokens", engine.max_tokens()}, {"dimensions", engine.config().hidden}};
+        {"max_tokens", engine.max_tokens()}, {"dimensions", engine.dimensions()}};
     return Results<OrderedJson>{info};
   });
 }

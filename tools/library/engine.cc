@@ -30,17 +30,18 @@ std::string Canonical(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-// Appends what changes when a file of the folder does; logs, which grow during a run, aside.
-void AddFiles(const std::string& folder, std::string* state) {
+// Appends what changes when a file of the folder, or of its modules (1_Pooling), does. Logs, which
+// grow during a run, do not count.
+void AddFiles(const std::string& folder, std::string* state, bool modules = true) {
   for (const std::string& name : ListDirectory(folder).value_or(std::vector<std::string>())) {
-    const std::string path = JoinPath(folder, name), config = JoinPath(path, "config.json");
-    const bool module = absl::StrContains(name, "_") && PathExists(config);  // 1_Pooling
+    const std::string path = JoinPath(folder, name);
     struct stat file;
-    if (absl::EndsWith(name, ".jsonl") || ::stat((module ? config : path).c_str(), &file) != 0)
-      continue;
+    if (absl::EndsWith(name, ".jsonl") || ::stat(path.c_str(), &file) != 0) continue;
     if (S_ISREG(file.st_mode))
       absl::StrAppend(state, name, "\n", file.st_dev, " ", file.st_ino, " ", file.st_size, " ",
           file.st_mtim.tv_sec, ".", file.st_mtim.tv_nsec, "\n");
+    if (S_ISDIR(file.st_mode) && modules && absl::StrContains(name, "_"))
+      AddFiles(path, state, /*modules=*/false);
   }
 }
 
@@ -142,6 +143,7 @@ absl::Status Engine::Load(const EngineOptions& options) {
                                                    : "encoder";
   max_tokens_ = LongestText(config(), vectors_.value_or(std::nullopt));
   if (predictor_.ok() && kind_ != "masked_lm") max_tokens_ = (*predictor_)->task().max_tokens();
+  dimensions_ = ColumnsOf(FolderPooling(vectors_.value_or(std::nullopt), ""), config().hidden);
   for (const NamedAdapter& adapter : options.adapters)
     if (!adapter.name.empty()) adapters_.push_back(adapter.name);
   if (kind_ == "token_tagging" && session_->has_adapters_beside())
@@ -186,17 +188,17 @@ absl::StatusOr<Results<std::vector<float>>> Engine::Probabilities(
   });
 }
 
-absl::StatusOr<TextPooling> Engine::PoolingFor(const EmbedOptions& options) const {
+absl::StatusOr<const TextPooling*> Engine::PoolingFor(const EmbedOptions& options) {
   const std::string prompt = options.prompt.value_or("");
   if (!prompt.empty() && prompt != "query" && prompt != "document")
     return Error(Exit::kUsage, "prompt: ", Quote(prompt), ": expected \"query\" or \"document\"");
-  if (options.dimensions < 0 || options.dimensions > config().hidden)
-    return Error(Exit::kUsage, "dimensions: ", options.dimensions, ": expected 1 to ",
-        config().hidden, ", or 0 for all");
-  TextPooling how;
-  if (!options.pool.has_value() && !options.tokens) {
-    if (!vectors_.ok()) return vectors_.status();
-    how = FolderPooling(*vectors_, prompt);
+  const bool folder = !options.pool.has_value() && !options.tokens;
+  TextPooling& how = poolings_[folder ? prompt : "pool"];
+  bool normalize = false;
+  if (folder) {
+    RETURN_IF_ERROR(vectors_.status());
+    if (how.pool.empty()) how = FolderPooling(*vectors_, prompt);
+    normalize = vectors_->has_value() && (*vectors_)->normalize;
   } else if (!prompt.empty()) {
     return Error(Exit::kUsage, "prompt: is of the folder's own vectors: expected no pool with it");
   } else {
@@ -208,25 +210,30 @@ absl::StatusOr<TextPooling> Engine::PoolingFor(const EmbedOptions& options) cons
     if (options.tokens && (options.pool.has_value() || options.normalize.value_or(false)))
       return Error(Exit::kUsage, "tokens: expected no pool and no normalize with it");
   }
-  how.normalize = options.normalize.value_or(how.normalize);
-  return how;
+  how.normalize = options.normalize.value_or(normalize);
+  const int64_t most = ColumnsOf(how, config().hidden);
+  if (options.dimensions < 0 || options.dimensions > most)
+    return Error(Exit::kUsage, "dimensions: ", options.dimensions, ": expected 1 to ", most,
+        ", or 0 for all");
+  return &how;
 }
 
 absl::StatusOr<Vectors> Engine::Embed(
     absl::Span<const Record> records, const EmbedOptions& options) {
   const Call call;
   const std::lock_guard lock(mutex_);
-  ASSIGN_OR_RETURN(const TextPooling how, PoolingFor(options));
+  ASSIGN_OR_RETURN(const TextPooling* const pooling, PoolingFor(options));
+  const TextPooling& how = *pooling;
   if (config().encoder != nullptr || config().causal)
     return Error(Exit::kUsage, "a model of ", kind_, " has no vectors: expected an encoder");
   Vectors vectors;
-  vectors.dimensions = options.dimensions > 0 ? options.dimensions : config().hidden;
+  vectors.dimensions =
+      options.dimensions > 0 ? options.dimensions : ColumnsOf(how, config().hidden);
   const auto rows_of = [&](ConstMat hidden) {
-    hidden.cols = vectors.dimensions;
-    if (how.pool != "none") return Pooled(hidden, how.pool, how.normalize);
+    if (how.pool != "none") return TextVector(hidden, how, vectors.dimensions);
     std::vector<float> rows;
     for (int64_t r = 0; r < hidden.rows; ++r)
-      rows.insert(rows.end(), hidden.f32(r), hidden.f32(r) + hidden.cols);
+      rows.insert(rows.end(), hidden.f32(r), hidden.f32(r) + vectors.dimensions);
     return rows;
   };
   CutCounts cut;

@@ -3,6 +3,7 @@
 #define CLOZE_TOOLS_LIBRARY_ENGINE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,6 +75,8 @@ class Engine {
   const ModelConfig& config() const { return session_->config(); }
   // Longest text in tokens, special ones included.
   int64_t max_tokens() const { return max_tokens_; }
+  // Columns of Embed without options.
+  int64_t dimensions() const { return dimensions_; }
   // The names of the adapters that records may name.
   const std::vector<std::string>& adapters() const { return adapters_; }
   // The type that computes: "f32", "bf16", "int8".
@@ -99,7 +102,8 @@ class Engine {
   Engine();
   absl::Status Load(const EngineOptions& options);
   absl::StatusOr<std::unique_ptr<Predictor>> NewPredictor(int top) const;
-  absl::StatusOr<TextPooling> PoolingFor(const EmbedOptions& options) const;
+  // Valid until the next call.
+  absl::StatusOr<const TextPooling*> PoolingFor(const EmbedOptions& options);
 
   std::mutex mutex_;  // of all that computes
   std::unique_ptr<Session> session_;
@@ -107,9 +111,10 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Predictor>> predictor_;
   absl::StatusOr<std::optional<SentenceVectors>> vectors_;
   absl::StatusOr<RecordScorer> scorer_;
+  std::map<std::string, TextPooling> poolings_;  // of Embed, by prompt; "pool": that of its options
   std::string kind_, compute_;
   std::vector<std::string> adapters_;
-  int64_t max_tokens_ = 0;
+  int64_t max_tokens_ = 0, dimensions_ = 0;
   int top_ = 5;  // of predictor_
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/base/system.h"
 #include "core/base/threads.h"
+#include "core/tensor/safetensors.h"
 #include "tests/tools/library/models.h"
 #include "tests/tools/run.h"
 
@@ -37,6 +38,25 @@ class EngineTest : public ModelsTest {
     auto engine = Engine::Open({.folder = Path(name), .adapters = {}, .compute = compute});
     EXPECT_TRUE(engine.ok()) << engine.status();
     return engine.ok() ? *engine : nullptr;
+  }
+  // Writes the folder `dense`: that of sentence vectors, with a linear layer to two columns.
+  void WriteDense(float weight) {
+    std::filesystem::copy(Path("sentence"), Path("dense"),
+        std::filesystem::copy_options::recursive |
+            std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::create_directories(Path("dense/2_Dense"));
+    std::vector<float> weights(2 * 32, weight);
+    weights[40] = -weight;
+    ASSERT_TRUE(ReplaceSafetensors(Path("dense/2_Dense/model.safetensors"),
+        {{"linear.weight", {2, 32}, FileType::kF32, weights.data()}})
+                    .ok());
+    std::ofstream(Path("dense/2_Dense/config.json"))
+        << R"({"in_features": 32, "out_features": 2, "bias": false,
+            "activation_function": "torch.nn.modules.activation.Tanh"})";
+    OrderedJson modules = OrderedJson::parse(*ReadFile(Path("dense/modules.json"), 1 << 20));
+    modules.push_back(modules[2]);
+    modules[2]["path"] = "2_Dense", modules[2]["type"] = "sentence_transformers.models.Dense";
+    std::ofstream(Path("dense/modules.json")) << modules;
   }
   // Standard output of `cloze COMMAND --model MODEL` for the texts as lines of input.
   std::string Program(const std::string& command, const std::string& model,
@@ -90,15 +110,17 @@ TEST_F(EngineTest, VectorsAreThoseOfTheProgram) {
   };
   const Case cases[] = {{"sentence", "", {}}, {"plain", "", {}}, {"classifier", "", {}},
       {"sentence", "--prompt query", {.prompt = "query"}},
-      {"sentence", "--pool mean", {.pool = "mean"}},
+      {"sentence", "--pool mean", {.pool = "mean"}}, {"dense", "", {}},
       {"plain", "--pool max --normalize", {.pool = "max", .normalize = true}}};
+  WriteDense(1);
   for (const Case& c : cases) {
     const auto vectors = Open(c.model)->Embed(TextRecords(Texts()), c.embed);
     ASSERT_TRUE(vectors.ok()) << vectors.status();
     std::string lines;
     for (size_t i = 0; i + 1 < vectors->begin.size(); ++i) {
       OrderedJson vector = OrderedJson::array();
-      for (int64_t k = vectors->begin[i] * 32; k < vectors->begin[i + 1] * 32; ++k)
+      const int64_t cols = vectors->dimensions;
+      for (int64_t k = vectors->begin[i] * cols; k < vectors->begin[i + 1] * cols; ++k)
         vector.push_back(Decimal(vectors->values[k]));
       lines += "{\"id\": null, \"vector\": " + ToJsonLine(vector) + "}\n";
     }
@@ -197,6 +219,15 @@ TEST_F(EngineTest, OneFolderIsReadOnce) {
   EXPECT_NE(first, second);
   EXPECT_EQ(before->values, first->Embed({{Text("the cat")}}, {})->values);
   EXPECT_NE(before->values, second->Embed({{Text("the cat")}}, {})->values);
+}
+
+TEST_F(EngineTest, FilesOfModulesCountToo) {
+  WriteDense(1);
+  const auto first = Open("dense");
+  EXPECT_EQ(first->dimensions(), 2);
+  EXPECT_EQ(first, Open("dense"));
+  WriteDense(2);
+  EXPECT_NE(first, Open("dense"));
 }
 
 TEST_F(EngineTest, ThreadsShareAnEngine) {
