@@ -27,6 +27,10 @@ if(CLOZE_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
   find_package(MPI QUIET COMPONENTS CXX)
 endif()
+if(CLOZE_SERVE)
+  find_path(CLOZE_MICROHTTPD_INCLUDE microhttpd.h)
+  find_library(CLOZE_MICROHTTPD_LIBRARY microhttpd)
+endif()
 
 set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN to use instead of the system's")
 

@@ -84,7 +84,7 @@ const CLI::App* Deepest(const CLI::App* app) {
 
 std::string FullName(const CLI::App* app) {
   return app->get_parent() == nullptr
-             ? "cloze"
+             ? kProgram.name
              : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
 }
 
@@ -149,7 +149,7 @@ void AddThreads(Command command, int* threads) {
 constexpr char kMark[] = "\x01";
 
 absl::Status PrintVersion() {
-  return WriteStdout(absl::StrCat("cloze ", Version(), "\ncommit ", kCommit, "\nkernels ",
+  return WriteStdout(absl::StrCat(kProgram.name, " ", Version(), "\ncommit ", kCommit, "\nkernels ",
       KernelsName(), "\nmatmul ", MatmulLibrary(), "\nthreads ", Threads(), "\n"));
 }
 
@@ -165,20 +165,10 @@ void Declare(CLI::App* app, CommandLine* line) {
       "-v,--version", [line] { line->run = PrintVersion; },
       "Print the version and the number of threads, and exit.");
   Command root(app, line);
-#define CLOZE_ADD(Name) Add##Name(root);
-  CLOZE_COMMANDS(CLOZE_ADD)
-#undef CLOZE_ADD
+  kProgram.declare(root, line);
   AddThreads(root, &line->threads);
-  app->footer(
-      "Examples:\n"
-      "  cloze help finetune\n"
-      "  cloze finetune tools/specs/sst2.textproto --plan\n\n"
-      "`cloze COMMAND --help` describes a command, `cloze spec explain` the fields of a spec.\n"
-      "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 69 CPU, 70 internal, 73 output "
-      "exists,\n74 I/O, 75 interrupted, 76 mismatch, 77 limit, 78 spec.");
+  app->footer(kProgram.footer);
 }
-
-constexpr char kDescription[] = "Pretrains, fine-tunes and runs BERT-style encoders on CPUs.";
 
 }  // namespace
 
@@ -267,7 +257,7 @@ std::shared_ptr<CLI::App> DeclareAll() {
   auto line = std::make_shared<CommandLine>();
   line->all = true;
   auto app = std::shared_ptr<CLI::App>(
-      new CLI::App(kDescription, "cloze"), [line](CLI::App* old) { delete old; });
+      new CLI::App(kProgram.description, kProgram.name), [line](CLI::App* old) { delete old; });
   Declare(app.get(), line.get());
   return app;
 }
@@ -278,12 +268,12 @@ void AddVersion(Command& app) {
   struct None {};
   app.AddCommand<None>(
       "version", "Print the version and the number of threads.",
-      "  cloze version\n  cloze version --threads 2", [](Command&, None&) {},
-      [](const None&) { return PrintVersion(); });
+      absl::StrCat("  ", kProgram.name, " version\n  ", kProgram.name, " version --threads 2"),
+      [](Command&, None&) {}, [](const None&) { return PrintVersion(); });
 }
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words) {
-  CLI::App app(kDescription, "cloze");
+  CLI::App app(kProgram.description, kProgram.name);
   CommandLine line;
   Declare(&app, &line);
   for (std::string& word : words) {

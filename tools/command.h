@@ -1,4 +1,4 @@
-// The commands of `cloze` and their options. Hides the parser, CLI11, which compiles slowly.
+// The commands of the programs and their options. Hides the parser, CLI11, which compiles slowly.
 #ifndef CLOZE_TOOLS_COMMAND_H_
 #define CLOZE_TOOLS_COMMAND_H_
 
@@ -12,8 +12,8 @@
 
 #include "core/base/status.h"
 
-// All commands, in the order of `cloze --help`. To add one, write tools/<name>.cc, which defines
-// Add<Name>, and add Name here.
+// All commands of `cloze`, in the order of `cloze --help`. To add one, write tools/<name>.cc, which
+// defines Add<Name>, and add Name here.
 #define CLOZE_COMMANDS(X) \
   X(Spec)                 \
   X(Data)                 \
@@ -60,9 +60,21 @@ struct CommandLine {
   std::vector<std::string> for_ranks = {};  // names of the commands with CommandTraits::ranks
 };
 
-// Parses the command line. kUsage with the whole message, from "cloze spec: unknown ...".
+class Command;
+
+// What a program of this tree says about itself. Each program defines kProgram.
+struct Program {
+  const char *name, *description;
+  const char* footer;  // of its help
+  // Adds its commands and options; may set line->run, the work without a command.
+  void (*declare)(Command& root, CommandLine* line);
+};
+extern const Program kProgram;
+
+// Parses the command line of the program. kUsage with the whole message, from "cloze spec: unknown
+// ...".
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words);
-// Returns `cloze` with all commands and their options, for the manual. Parse nothing with it.
+// Returns the program with all commands and their options, for the manual. Parse nothing with it.
 std::shared_ptr<CLI::App> DeclareAll();
 // The version of the program, such as "0.2.0".
 absl::string_view Version();

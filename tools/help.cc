@@ -1,4 +1,4 @@
-// `cloze help`: the help of commands, and man pages and completion from the same declarations.
+// `help`: the help of commands, and man pages and completion from the same declarations.
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
@@ -159,7 +159,7 @@ std::string Candidates(absl::Span<const std::string> words) {
   return out;
 }
 
-// The shells ask the program for the candidates.
+// The shells ask the program for the candidates. The name of the program replaces "cloze".
 constexpr char kBash[] = R"(# bash completion of cloze. Written by `cloze help --write`.
 _cloze() {
   local IFS=$'\n' words
@@ -184,14 +184,18 @@ complete -c cloze -a \
 absl::Status WriteManual(const std::string& folder) {
   RETURN_IF_ERROR(MakeDirectories(folder));
   const std::shared_ptr<CLI::App> app = DeclareAll();
+  const std::string program = kProgram.name;
   const auto write = [&](const std::string& name, const std::string& text) {
     return WriteFileAtomically(absl::StrCat(folder, "/", name), text);
   };
-  RETURN_IF_ERROR(write("cloze.bash", kBash));
-  RETURN_IF_ERROR(write("_cloze", kZsh));
-  RETURN_IF_ERROR(write("cloze.fish", kFish));
+  const auto script = [&](const char* text) {
+    return absl::StrReplaceAll(text, {{"cloze", program}});
+  };
+  RETURN_IF_ERROR(write(program + ".bash", script(kBash)));
+  RETURN_IF_ERROR(write("_" + program, script(kZsh)));
+  RETURN_IF_ERROR(write(program + ".fish", script(kFish)));
   absl::Status status;
-  ForEach(*app, "cloze", [&](const CLI::App& command, const std::string& path) {
+  ForEach(*app, kProgram.name, [&](const CLI::App& command, const std::string& path) {
     if (status.ok())
       status = write(absl::StrReplaceAll(path, {{" ", "-"}}) + ".1", ManPage(command, path));
   });
@@ -207,7 +211,8 @@ absl::Status Help(const ManualOptions& options) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(words);
   if (line.ok()) return line->run();
   absl::string_view message = line.status().message();  // the caller names the program
-  if (!absl::ConsumePrefix(&message, "cloze: ")) absl::ConsumePrefix(&message, "cloze ");
+  absl::ConsumePrefix(&message, kProgram.name);
+  if (!absl::ConsumePrefix(&message, ": ")) absl::ConsumePrefix(&message, " ");
   return UsageError(std::string(message));
 }
 
@@ -222,8 +227,10 @@ void AddHelp(Command& app) {
     command.Add("--complete", &options.complete,
         "Print what can complete the last word of the command line that follows `--`, for shells.");
   };
-  app.AddCommand<ManualOptions>("help", "Describe a command, as `cloze COMMAND --help` does.",
-      "  cloze help finetune\n  cloze help spec check", declare, Help);
+  const bool cloze = absl::string_view(kProgram.name) == "cloze";
+  app.AddCommand<ManualOptions>("help",
+      absl::StrCat("Describe a command, as `", kProgram.name, " COMMAND --help` does."),
+      cloze ? "  cloze help finetune\n  cloze help spec check" : "", declare, Help);
 }
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-// `cloze`: runs the command that the command line names, and turns its status into an exit code.
+// `main` of the programs: runs the command of the command line, and turns its status into an
+// exit code.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -73,7 +74,7 @@ absl::Status RunLine(const std::vector<std::string>& words) {
     status = Caught(line.run,
         ranks ? "a smaller model, a smaller batch.micro_tokens or shorter texts"
               : "less or shorter text at once; check ulimit -v and the limits of the cgroup");
-  return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
+  return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, kProgram.name);
 }
 
 int Main(int argc, char** argv) {

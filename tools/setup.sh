@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev libprotobuf-dev protobuf-compiler libabsl-dev libgtest-dev libgmock-dev
           nlohmann-json3-dev libutf8proc-dev libcli11-dev libxxhash-dev
-          zlib1g-dev liblzma-dev libzstd-dev libopenmpi-dev openmpi-bin "$@")
+          zlib1g-dev liblzma-dev libzstd-dev libopenmpi-dev openmpi-bin libmicrohttpd-dev "$@")
 
 if ! command -v dpkg-query > /dev/null; then
   echo "setup: this is no Debian or Ubuntu; install by hand what third_party/README.md lists" >&2

@@ -1,0 +1,80 @@
+// Routes that tell about the server, and /tokenize.
+#include "tools/serve/fields.h"
+
+namespace cloze {
+namespace {
+
+Work Immediate(std::string text, const char* type = "application/json") {
+  Work work;
+  work.type = type;
+  work.format = [text = std::move(text)](const std::vector<Outcome>&) { return text; };
+  return work;
+}
+
+// Returns the tokens of a text as text-embeddings-inference lists them; places are in code points.
+OrderedJson Tokens(
+    const Engine& engine, const Record& record, const Encoding& encoding, bool special) {
+  OrderedJson tokens = OrderedJson::array();
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const bool around = encoding.words[i] < 0;
+    if (around && !special) continue;
+    const Span bytes = encoding.bytes[i], chars = encoding.chars[i];
+    OrderedJson token = {{"id", encoding.ids[i]},
+        {"text", around ? engine.Token(encoding.ids[i]) : Slice(record.text, bytes)},
+        {"special", around}, {"start", nullptr}, {"stop", nullptr}};
+    if (!around) token["start"] = chars.begin, token["stop"] = chars.end;
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+OrderedJson Description(const ServedModel& model) {
+  const Engine& engine = *model.engine;
+  return {{"name", model.name}, {"kind", engine.kind()}, {"compute", engine.compute()},
+      {"max_tokens", engine.max_tokens()}, {"dimensions", engine.config().hidden},
+      {"labels", engine.config().labels}, {"adapters", engine.adapters()}};
+}
+
+}  // namespace
+
+absl::StatusOr<Work> ReadTokenize(const ServeContext& context, const Json& body) {
+  ASSIGN_OR_RETURN(const ServedModel model, ModelField(context, body, {}));
+  bool list;
+  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs", &list));
+  ASSIGN_OR_RETURN(const bool special, BoolField(body, "add_special_tokens", true));
+  OrderedJson out = OrderedJson::array();
+  for (std::string& text : texts) {
+    Record record;
+    record.text = std::move(text);
+    ASSIGN_OR_RETURN(const Encoding encoding, model.engine->Tokenize(record));
+    out.push_back(Tokens(*model.engine, record, encoding, special));
+  }
+  return Immediate(ToJsonLine(out));
+}
+
+absl::StatusOr<Work> ReadInfo(const ServeContext& context, const Json&) {
+  const std::vector<ServedModel> all = context.models->All();
+  const Engine& first = *all[0].engine;
+  OrderedJson type = {{"embedding", OrderedJson::object()}};
+  if (first.kind() == kClassifier[0]) {
+    OrderedJson labels = OrderedJson::object();
+    for (size_t i = 0; i < first.config().labels.size(); ++i)
+      labels[absl::StrCat(i)] = first.config().labels[i];
+    type = {{"classifier", {{"id2label", labels}}}};
+  }
+  OrderedJson models = OrderedJson::array();
+  for (const ServedModel& model : all) models.push_back(Description(model));
+  return Immediate(ToJsonLine({{"model_id", all[0].name}, {"model_dtype", first.compute()},
+      {"model_type", type}, {"max_concurrent_requests", context.limits.queue},
+      {"max_input_length", first.max_tokens()}, {"max_batch_tokens", context.limits.batch_tokens},
+      {"max_client_batch_size", context.limits.texts}, {"auto_truncate", false},
+      {"version", context.version}, {"sha", context.commit}, {"models", models}}));
+}
+
+absl::StatusOr<Work> ReadHealth(const ServeContext&, const Json&) { return Immediate("{}"); }
+
+absl::StatusOr<Work> ReadMetrics(const ServeContext& context, const Json&) {
+  return Immediate(context.metrics->Text(), "text/plain; version=0.0.4; charset=utf-8");
+}
+
+}  // namespace cloze
