@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh SECONDS [TARGET...]: builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan
 # (apt-get install clang libclang-rt-dev) and runs each for SECONDS, one after the other.
-# Targets: safetensors json spec vocab text readers store state.
+# Targets: safetensors json spec vocab text readers store state serve.
 # Prints one line per target: seconds, executions, coverage, size of the corpus, findings. Keeps failing
 # inputs and the grown corpus in build-fuzz/. Exits with 1 if anything was found. Environment: CXX
 # (clang++), TMPDIR.
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
 shift
 targets=("$@")
-[ $# -gt 0 ] || targets=(safetensors json spec vocab text readers store state)
+[ $# -gt 0 ] || targets=(safetensors json spec vocab text readers store state serve)
 
 cmake -S . -B build-fuzz -G Ninja -DCLOZE_FUZZ=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" \
   -DCMAKE_CXX_COMPILER="${CXX:-clang++}" > build-fuzz.log 2>&1 || { cat build-fuzz.log; exit 1; }

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# clients.sh CLOZE CLOZE_SERVE: the npm packages openai and @huggingface/inference against cloze-serve. Skipped (77) without
+# node, npm or its registry. $CLIENTS: a folder with a node_modules to use instead.
+set -euo pipefail
+command -v node > /dev/null && command -v npm > /dev/null || { echo "no node or npm"; exit 77; }
+here=$(realpath "$(dirname "$0")")
+cloze=$(realpath "${1:?usage: clients.sh CLOZE CLOZE_SERVE}") serve=$(realpath "${2:?}")
+source "$here/models.sh"
+pid=
+trap 'kill "$pid" 2> /dev/null; rm -rf "$work"' EXIT
+if [ -n "${CLIENTS:-}" ]; then
+  ln -s "$(realpath "$CLIENTS")/node_modules" .
+else
+  timeout 120 npm install --no-audit --no-fund --silent openai @huggingface/inference > npm.log 2>&1 || { echo "npm's registry cannot be reached"; exit 77; }
+fi
+make_models
+echo secret > key
+"$serve" --model cls --model tags --model mlm --model vectors --api-key-file key --listen 127.0.0.1:0 2> serve.log &
+pid=$!
+for _ in $(seq 100); do grep -q listening serve.log && break; sleep 0.1; done
+url=http://$(sed -n 's/.*listening on //p' serve.log)
+cat > clients.mjs << 'END'
+import assert from "node:assert";
+import OpenAI from "openai";
+import { InferenceClient } from "@huggingface/inference";
+const url = process.argv[2], text = "Number 3, the parcel is wrong.";
+const near = (a, b) => assert.ok(a.length === b.length && a.every((x, i) => Math.abs(x - b[i]) < 1e-6), `${a} ${b}`);
+
+const openai = new OpenAI({ apiKey: "secret", baseURL: url + "/v1", maxRetries: 0 });
+assert.deepEqual((await openai.models.list()).data.map(m => m.id), ["cls", "tags", "mlm", "vectors"]);
+const base64 = await openai.embeddings.create({ model: "vectors", input: [text, "card"] });  // its default is base64
+const float = await openai.embeddings.create({ model: "vectors", input: [text, "card"], encoding_format: "float" });
+assert.equal(base64.data.length, 2);
+for (const i of [0, 1]) near(base64.data[i].embedding, float.data[i].embedding);
+assert.ok(float.usage.prompt_tokens > 5);
+assert.equal((await openai.embeddings.create({ model: "vectors", input: text, dimensions: 16 })).data[0].embedding.length, 16);
+const refused = async (f, type, code, param) => {
+  const error = await f().then(() => assert.fail("not refused"), e => e);
+  assert.ok(error instanceof type, String(error));
+  assert.deepEqual([error.code, error.param ?? null], [code, param]);
+};
+await refused(() => openai.embeddings.create({ model: "none", input: text }), OpenAI.UnprocessableEntityError, "invalid_value", "model");
+await refused(() => openai.embeddings.create({ model: "vectors", input: [[1, 2]] }), OpenAI.UnprocessableEntityError, "invalid_value", "input");
+await refused(() => openai.embeddings.create({ model: "vectors", input: "" }), OpenAI.BadRequestError, "empty", "input");
+const stranger = new OpenAI({ apiKey: "wrong", baseURL: url + "/v1", maxRetries: 0 });
+await refused(() => stranger.models.list(), OpenAI.AuthenticationError, "invalid_api_key", null);
+
+const hf = new InferenceClient("secret"), at = model => ({ endpointUrl: `${url}/?model=${model}` });
+const vector = await hf.featureExtraction({ ...at("vectors"), inputs: text });
+near(vector[0], float.data[0].embedding);
+const close = await hf.sentenceSimilarity({ ...at("vectors"), inputs: { source_sentence: text, sentences: [text, "card"] } });
+assert.ok(Math.abs(close[0] - 1) < 1e-5 && close[1] < 1);
+const labels = await hf.textClassification({ ...at("cls"), inputs: text });
+assert.equal(labels.length, 2);
+assert.ok(labels[0].score >= labels[1].score);
+const entities = await hf.tokenClassification({ ...at("tags"), inputs: text });
+assert.ok(entities.some(e => text.slice(e.start, e.end) === e.word && e.entity_group), JSON.stringify(entities));
+const fillings = await hf.fillMask({ ...at("mlm"), inputs: "the <mask> is wrong" });
+assert.equal(fillings.length, 5);
+assert.equal(fillings[0].sequence, `the ${fillings[0].token_str} is wrong`);
+
+// The page: its script, with stand-ins for what a browser gives it, asks each model.
+const page = await (await fetch(url + "/", { headers: { Authorization: "Bearer secret" } })).text();
+const options = [...page.matchAll(/<option value="(\w+)" data-kind="(\w+)">/g)];
+assert.equal(options.length, 4);
+for (const [, value, kind] of options) {
+  const elements = { model: { selectedOptions: [{ value, dataset: { kind } }] }, text: { value: text + " <mask>\n\nthe card" }, ask: {}, answer: {}, time: {} };
+  const asBrowser = (route, init) => fetch(`${url}/${route}`, { ...init, headers: { Authorization: "Basic " + btoa("me:secret") } });
+  new Function("document", "fetch", page.match(/<script>([^]*)<\/script>/)[1])({ getElementById: id => elements[id] }, asBrowser);
+  await elements.ask.onclick();
+  const answer = JSON.parse(elements.answer.textContent);
+  assert.ok(kind === "masked_lm" ? answer.error.includes("no <mask>") : answer.length === 2, elements.answer.textContent);
+}
+console.log("clients: ok");
+END
+timeout 60 node clients.mjs "$url" || { cat serve.log >&2; exit 1; }
