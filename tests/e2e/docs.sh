@@ -93,7 +93,7 @@ encoder() {  # a small model folder that stands for a public one
 }
 prepare() {
   case $1 in
-    first-classifier | coming-from-pandas | library) tickets ;;
+    first-classifier | coming-from-pandas | library | serving) tickets ;;
     own-language)
       language 2000 > text.txt
       language 100 | treebank > train.conllu
@@ -131,6 +131,7 @@ tutorial() {
     /^```sh$/ { file = ".commands"; on = 1; next }
     /^```/ { on = 0; next }
     on { print > file }' "$root/docs/$1.md"
+  [ -z "${port:-}" ] || sed -i "s/:8080/:$port/g" .commands
   [ -s .commands ] || fail "$1.md has no commands"
   bash -eu -o pipefail .commands > .out 2> .log || { cat .out .log >&2; fail "$1.md: a command failed"; }
 }
@@ -178,6 +179,16 @@ fi
 (tutorial own-language)
 grep -q $'\tVERB\t' "$work/own-language/tagged.conllu" || fail "own-language.md: nothing tagged"
 (tutorial adapting)
+if [ -x "$(dirname "$program")/cloze-serve" ] && command -v curl > /dev/null && command -v python3 > /dev/null; then
+  ln -s "$(dirname "$program")/cloze-serve" "$work/bin/cloze-serve"
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  (tutorial serving)
+  grep -q '"score": 0[.]9.*delivery.*billing' "$work/serving/answer.json" || fail "serving.md: wrong answer: $(cat "$work/serving/answer.json")"
+  grep -q '"object": "embedding"' "$work/serving/vectors.json" || fail "serving.md: no vectors"
+  unset port
+else
+  echo "docs: serving.md not run: no cloze-serve beside the program, no curl or no python3"
+fi
 (tutorial translating)
 grep -q '"exact_match"' "$work/translating/.out" || fail "translating.md: no metrics"
 echo "docs: ok"

@@ -1,5 +1,5 @@
 # Installation and packages: docs/install.md. `cmake --install` and cpack need the target `cloze` only; with
-# `libcloze` they also give the library.
+# `libcloze` they also give the library, and with `cloze-serve` the server.
 include(GNUInstallDirs)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME cloze)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
@@ -48,6 +48,9 @@ set(CPACK_DEBIAN_CLOZE_PACKAGE_NAME cloze)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/components.cmake)
 if(TARGET libcloze)
   include(tools/package/library_packages.cmake)
+endif()
+if(TARGET cloze-serve)
+  include(tools/package/serve_package.cmake)
 endif()
 configure_file(tools/package/components.cmake.in ${PROJECT_BINARY_DIR}/components.cmake @ONLY)
 include(CPack)
