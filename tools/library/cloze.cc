@@ -227,11 +227,12 @@ absl::StatusOr<EngineOptions> EngineOptionsOf(const char* folder, const cloze_op
 
 extern "C" {
 
-const char* cloze_version() { return CLOZE_VERSION; }
+CLOZE_API const char* cloze_version() { return CLOZE_VERSION; }
 
-const char* cloze_error() { return LastError().c_str(); }
+CLOZE_API const char* cloze_error() { return LastError().c_str(); }
 
-cloze_status cloze_open(const char* folder, const cloze_options* options, cloze_model** model) {
+CLOZE_API cloze_status cloze_open(
+    const char* folder, const cloze_options* options, cloze_model** model) {
   return Guarded([&]() -> absl::Status {
     if (model == nullptr) return Error(Exit::kUsage, "model: is NULL");
     *model = nullptr;
@@ -248,12 +249,12 @@ cloze_status cloze_open(const char* folder, const cloze_options* options, cloze_
   });
 }
 
-cloze_status cloze_close(cloze_model* model) {
+CLOZE_API cloze_status cloze_close(cloze_model* model) {
   if (model == nullptr) return CLOZE_OK;
   return Border([&] { return Models().Remove(model).status(); });
 }
 
-cloze_status cloze_info(cloze_model* model, cloze_result** result) {
+CLOZE_API cloze_status cloze_info(cloze_model* model, cloze_result** result) {
   const cloze_text none = {"", 0, nullptr, 0, nullptr};
   return AnswerTexts(model, &none, 1, nullptr, result, [](const Texts& call) {
     const Engine& engine = *call.engine;
@@ -264,32 +265,32 @@ cloze_status cloze_info(cloze_model* model, cloze_result** result) {
   });
 }
 
-cloze_status cloze_predict(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_predict(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return AnswerTexts(model, texts, count, settings, result,
       [](const Texts& call) { return Answer(call, "cloze_predict"); });
 }
 
-cloze_status cloze_tag(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_tag(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return AnswerTexts(model, texts, count, settings, result,
       [](const Texts& call) { return Answer(call, "cloze_tag"); });
 }
 
-cloze_status cloze_fill(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_fill(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return AnswerTexts(model, texts, count, settings, result,
       [](const Texts& call) { return Answer(call, "cloze_fill"); });
 }
 
-cloze_status cloze_score(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_score(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
     return call.engine->Score(call.records, call.settings.tokens != 0);
   });
 }
 
-cloze_status cloze_tokenize(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_tokenize(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return AnswerTexts(model, texts, count, settings, result, [](const Texts& call) {
     Results<OrderedJson> tokens;
@@ -302,7 +303,7 @@ cloze_status cloze_tokenize(cloze_model* model, const cloze_text* texts, int64_t
   });
 }
 
-cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t count,
+CLOZE_API cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
   return Border([&]() -> absl::Status {
     if (result == nullptr) return Error(Exit::kUsage, "result: is NULL");
@@ -321,14 +322,14 @@ cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t co
   });
 }
 
-cloze_status cloze_answer(
+CLOZE_API cloze_status cloze_answer(
     cloze_model* model, const char* text, int64_t length, cloze_result** result) {
   const cloze_text one = {text, length, nullptr, 0, nullptr};
   return AnswerTexts(
       model, &one, 1, nullptr, result, [](const Texts& call) { return Answer(call, nullptr); });
 }
 
-int64_t cloze_count(const cloze_result* result) {
+CLOZE_API int64_t cloze_count(const cloze_result* result) {
   int64_t count = -1;
   Border([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const auto own, AllResults().Find(result));
@@ -338,7 +339,8 @@ int64_t cloze_count(const cloze_result* result) {
   return count;
 }
 
-cloze_status cloze_json(const cloze_result* result, int64_t i, const char** text, int64_t* length) {
+CLOZE_API cloze_status cloze_json(
+    const cloze_result* result, int64_t i, const char** text, int64_t* length) {
   if (text != nullptr) *text = "";
   if (length != nullptr) *length = 0;
   return Border([&]() -> absl::Status {
@@ -351,7 +353,7 @@ cloze_status cloze_json(const cloze_result* result, int64_t i, const char** text
   });
 }
 
-cloze_status cloze_vectors(
+CLOZE_API cloze_status cloze_vectors(
     const cloze_result* result, int64_t i, const float** values, int64_t* rows, int64_t* cols) {
   return Border([&]() -> absl::Status {
     if (values == nullptr || rows == nullptr || cols == nullptr)
@@ -370,7 +372,7 @@ cloze_status cloze_vectors(
   });
 }
 
-cloze_status cloze_free(cloze_result* result) {
+CLOZE_API cloze_status cloze_free(cloze_result* result) {
   if (result == nullptr) return CLOZE_OK;
   return Border([&] { return AllResults().Remove(result).status(); });
 }
