@@ -9,8 +9,8 @@
 namespace cloze {
 
 // Ranks the corpus of `folder` (IsRetrievalFolder) for each query by the products of vectors, and
-// prints the metrics with those of BM25 and, unless it is empty, of the model `against` beside them,
-// and by how much nDCG@10 differs (CompareMeans): tables on a terminal, else JSON.
+// prints the metrics with those of BM25 and, unless it is empty, of the model `against` beside, and
+// by how much nDCG@10 differs (CompareMeans): tables on a terminal, else JSON.
 absl::Status EvaluateRetrieval(
     InferOptions options, const std::string& against, const std::string& folder, bool json);
 

@@ -21,7 +21,7 @@ train() {
   [ -z "${5:-}" ] || model="start_from: \"$5\""
   printf 'model { %s } %s train { %s } schedule { steps: %d } output { directory: "%s" }\n' \
     "$model" "$2" "$3" "${4:-12}" "$1" > spec
-  "$cloze" "$command" spec > log 2>&1 || { cat log >&2; exit 1; }
+  OMP_NUM_THREADS=1 "$cloze" "$command" spec > log 2>&1 || { cat log >&2; exit 1; }
 }
 
 # Makes the models cls, pairs, number, tags, mlm and vectors, and the adapters of mlm late and size.

@@ -91,11 +91,12 @@ void Server::CloseLate() {
 }
 
 void Server::Drain() {
-  const double end = SteadySeconds() + options_.timeout;
   draining_ = true;
   for (MHD_Daemon* daemon : daemons_) MHD_quiesce_daemon(daemon);
-  while (open_requests_ > 0 && SteadySeconds() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (open_requests_ > 0) {
+    CloseLate();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace cloze

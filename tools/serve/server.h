@@ -46,8 +46,8 @@ class Server {
 
   // Closes connections that are past their deadline. To be called about each second.
   void CloseLate();
-  // Accepts no more connections, refuses new requests, and returns when all others are answered, at
-  // the latest after the timeout.
+  // Accepts no more connections, refuses new requests, and returns when all others are answered or
+  // their clients are late.
   void Drain();
 
  private:
