@@ -7,7 +7,7 @@ here=$(realpath "$(dirname "$0")")
 cloze=$(realpath "${1:?usage: clients.sh CLOZE CLOZE_SERVE}") serve=$(realpath "${2:?}")
 source "$here/models.sh"
 pid=
-trap 'kill "$pid" 2> /dev/null; rm -rf "$work"' EXIT
+trap 'kill "$pid" 2> /dev/null || true; rm -rf "$work"' EXIT
 if [ -n "${CLIENTS:-}" ]; then
   ln -s "$(realpath "$CLIENTS")/node_modules" .
 else

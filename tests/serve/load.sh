@@ -15,7 +15,7 @@ for model in "${@:4}"; do models+=("$(realpath "$model")"); done
 client=$(realpath "${LOAD_CLIENT:-$(dirname "$serve")/tests/load_client}")
 source "$here/models.sh"
 pid=
-trap 'kill "$pid" $(jobs -p) 2> /dev/null; rm -rf "$work"' EXIT
+trap 'kill "$pid" $(jobs -p) 2> /dev/null || true; rm -rf "$work"' EXIT
 fail() { echo "load.sh: $*" >&2; tail -n 5 serve.log >&2; exit 1; }
 
 # Starts a server with these arguments; sets pid and port.
