@@ -25,7 +25,7 @@ mkdir -m 755 "$tree"
 source "$here/tests/steps.sh"
 in_tree() { step "$1" run_in "$tree" "$2"; }
 
-package() { cmake --build "$build" --target cloze libcloze && (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB); }
+package() { cmake --build "$build" --target cloze libcloze cloze-serve && (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB); }
 step "package" package || exit 1
 step "tree of $release" make_tree "$release" "$tree" || exit 1
 cp "$work"/*.deb "$tree/"
@@ -35,10 +35,11 @@ in_tree "README" "useradd -m user && su user -c 'tests/e2e/readme.sh /usr/bin/cl
 in_tree "library" "apt-get install -y --no-install-recommends g++ cmake make pkg-config python3-numpy && python3 -c 'import cloze; cloze.version()' && tests/library/python.sh /usr/bin/cloze /usr/lib/x86_64-linux-gnu/libcloze.so.0 &&
   cc -std=c99 tests/library/project/answers.c \$(pkg-config --cflags --libs cloze) -o /var/tmp/answers && ldd /var/tmp/answers | grep -q 'libcloze.so.0 => /' &&
   cmake -S tests/library/project -B /var/tmp/outside && cmake --build /var/tmp/outside"
+in_tree "server" "tests/serve/end_to_end.sh /usr/bin/cloze /usr/bin/cloze-serve"
 in_tree "tools for checks" "apt-get install -y --no-install-recommends man-db zsh fish lintian"
 in_tree "man pages" "man cloze-finetune | grep -q 'output.directory' && whatis cloze-spec-check && [ -z \"\$(for page in /usr/share/man/man1/cloze*.gz; do man --warnings -l \$page 2>&1 > /dev/null; done)\" ]"
 in_tree "completion" "zsh -n /usr/share/zsh/vendor-completions/_cloze && fish -n /usr/share/fish/vendor_completions.d/cloze.fish &&
   fish -c 'complete -C \"cloze fin\"' | grep -q finetune && fish -c 'complete -C \"cloze spec ch\"' | grep -q check"
 in_tree "lintian" "lintian --fail-on error,warning /*.deb"
-in_tree "removal" "apt-get purge -y cloze libcloze0 && ! command -v cloze && [ ! -e /usr/share/doc/cloze ]"
+in_tree "removal" "apt-get purge -y cloze cloze-serve libcloze0 && ! command -v cloze cloze-serve && [ ! -e /usr/share/doc/cloze ]"
 exit $failed

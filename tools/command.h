@@ -66,7 +66,8 @@ class Command;
 struct Program {
   const char *name, *description;
   const char* footer;  // of its help
-  // Adds its commands and options; may set line->run, the work without a command.
+  bool needs_command;  // else its work without one is line->run, which `declare` sets
+  // Adds its commands and options.
   void (*declare)(Command& root, CommandLine* line);
 };
 extern const Program kProgram;

@@ -99,8 +99,10 @@ std::string ManPage(const CLI::App& app, const std::string& name) {
       "\" \"Cloze\"\n.SH NAME\n", Roff(page), " \\- ", Roff(FirstSentence(app)),
       "\n.SH SYNOPSIS\n\\fB", Roff(name), "\\fR");
   const std::vector<const CLI::App*> commands = CommandsOf(app);
-  absl::StrAppend(
-      &out, commands.empty() ? " [\\fIOPTIONS\\fR]" : " \\fICOMMAND\\fR [\\fIOPTIONS\\fR]");
+  const bool needs_command = app.get_parent() != nullptr || kProgram.needs_command;
+  absl::StrAppend(&out, commands.empty() ? " [\\fIOPTIONS\\fR]"
+                        : needs_command  ? " \\fICOMMAND\\fR [\\fIOPTIONS\\fR]"
+                                         : " [\\fIOPTIONS\\fR] [\\fICOMMAND\\fR]");
   for (const CLI::Option* option : app.get_options()) {
     if (!IsArgument(*option)) continue;
     const std::string several = option->get_expected_max() > 1 ? "..." : "";

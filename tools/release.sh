@@ -31,7 +31,7 @@ part() {
 
 package() {
   cmake --preset release -DCLOZE_TESTS=OFF -DCLOZE_MPI=OFF -B "$out/build-deb" > "$out/deb.log" 2>&1 &&
-    cmake --build "$out/build-deb" --target cloze libcloze >> "$out/deb.log" 2>&1 &&
+    cmake --build "$out/build-deb" --target cloze libcloze cloze-serve >> "$out/deb.log" 2>&1 &&
     (cd "$out" && cpack --config build-deb/CPackConfig.cmake -G DEB >> deb.log 2>&1) || { tail -n 30 "$out/deb.log"; return 1; }
 }
 

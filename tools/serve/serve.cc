@@ -141,7 +141,7 @@ const Program kProgram = {"cloze-serve",
     "  cloze-serve --model sst2=runs/sst2 --model st=runs/st --listen 127.0.0.1:8080\n\n"
     "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 69 CPU, 70 internal, 73 cannot "
     "listen,\n74 I/O, 76 mismatch, 77 limit.",
-    [](Command& root, CommandLine* line) {
+    /*needs_command=*/false, [](Command& root, CommandLine* line) {
       auto options = std::make_shared<ServeOptions>();
       DeclareOptions(root, options.get());
       line->run = [options] { return Serve(*options); };
