@@ -20,6 +20,7 @@ using testing::HasSubstr;
 cloze_text TextOf(const std::string& text) {
   return {text.data(), static_cast<int64_t>(text.size()), nullptr, 0, nullptr};
 }
+cloze_text TextOf(std::string&& text) = delete;  // it would not live long enough
 
 class ApiTest : public ModelsTest {
  protected:
@@ -99,7 +100,8 @@ TEST_F(ApiTest, TokensAreThoseOfTheProgram) {
 
 TEST_F(ApiTest, WrongCallsAreErrors) {
   cloze_model* const model = Open("classifier");
-  const cloze_text good = TextOf("the cat");
+  const std::string the_cat = "the cat";
+  const cloze_text good = TextOf(the_cat);
   const auto expect = [&](cloze_text text, cloze_status status, const std::string& message) {
     const cloze_text texts[] = {good, text};
     cloze_result* const before = result_ = reinterpret_cast<cloze_result*>(&text);
@@ -172,7 +174,8 @@ TEST_F(ApiTest, WrongOptionsAreErrors) {
   expect(later.options, "options.size: 48");
 
   model = Open("plain");
-  const cloze_text text = TextOf("cat");
+  const std::string cat = "cat";
+  const cloze_text text = TextOf(cat);
   const auto wrong = [&](auto change, const std::string& message) {
     cloze_settings settings = {};
     settings.size = sizeof settings;
