@@ -12,6 +12,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
+#include "tests/sanitized.h"
 #include "tests/tools/library/models.h"
 #include "tests/tools/run.h"
 
@@ -298,7 +299,8 @@ TEST_F(EngineTest, ParentAndChildAnswerAfterAFork) {
   };
   std::atomic<bool> stop = false;
   std::vector<std::thread> others;  // in calls at the time of the forks
-  for (int t = 0; t < 2; ++t)
+  // AddressSanitizer's allocator may stay locked in the child if another thread allocates.
+  for (int t = 0; t < (kSanitized ? 0 : 2); ++t)
     others.emplace_back([&] {
       while (!stop) EXPECT_TRUE(engine->Answer(records).ok());
     });
