@@ -38,5 +38,5 @@ step tree tree_of_other || exit 1
 rm -rf --one-file-system "$tree/cloze"
 step clone git clone --quiet "$here" "$tree/cloze" || exit 1
 step packages run_in "$tree" "tools/setup.sh" || exit 1
-step build run_in "$tree" "cmake --preset release && cmake --build build --target cloze e2e_test" || exit 1
+step build run_in "$tree" "cmake --preset release && cmake --build build --target cloze libcloze cloze-serve e2e_test" || exit 1
 step tests run_in "$tree" "build/tests/e2e_test && tests/e2e/readme.sh build/cloze" || exit 1
