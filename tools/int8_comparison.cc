@@ -131,17 +131,16 @@ struct UnlabelledTexts {
   absl::Status AddVectors(absl::Span<const Record> some, Session& session,
       std::vector<std::vector<float>>* results) const {
     CutCounts cut;
+    TextPooling how = FolderPooling(vectors, "");
+    how.normalize = false;
     std::vector<Query> queries;
     for (const Record& record : some) {
       ASSIGN_OR_RETURN(Example example,
           EncodeRecord(Prepared(record, vectors), InputOf(session, vectors), &cut));
       queries.push_back({std::move(example)});
     }
-    return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      TextPooling how = FolderPooling(vectors, "");
-      how.normalize = false;
-      results->push_back(TextVector(hidden, how));
-    });
+    return session.Hidden(queries, true,
+        [&](int64_t, int, ConstMat hidden) { results->push_back(TextVector(hidden, how)); });
   }
 };
 

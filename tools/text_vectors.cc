@@ -18,7 +18,7 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   SentenceVectors plain;
   plain.pool = "mean", plain.normalize = true;
   encoder.pooling_ = FolderPooling(vectors.value_or(plain), "");
-  ASSIGN_OR_RETURN(encoder.default_adapter_, encoder.session_->AdapterNamed(""));
+  RETURN_IF_ERROR(encoder.session_->AdapterNamed("").status());
   return encoder;
 }
 
@@ -30,18 +30,15 @@ absl::StatusOr<std::vector<float>> TextEncoder::Encode(
   out.reserve(texts.size() * dimensions());
   Reminder report;
   for (size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce) {
-    std::vector<Query> queries;
-    for (const std::string& text : texts.subspan(begin, kTextsAtOnce)) {
-      Record record;
-      record.text = text;
-      record = Prepared(std::move(record), vectors);
-      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(*session_, vectors), &cut_));
-      queries.push_back({std::move(example), default_adapter_});
-    }
-    RETURN_IF_ERROR(session_->Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      const std::vector<float> v = TextVector(hidden, pooling_);
-      out.insert(out.end(), v.begin(), v.end());
-    }));
+    std::vector<Record> records;
+    for (const std::string& text : texts.subspan(begin, kTextsAtOnce))
+      records.emplace_back().text = text;
+    RETURN_IF_ERROR(ForEachHidden(*session_, records, {}, vectors, /*only_last=*/true, &cut_,
+        [&](size_t, const absl::Status&, int, ConstMat hidden) {
+          const std::vector<float> v = TextVector(hidden, pooling_);
+          out.insert(out.end(), v.begin(), v.end());
+          return absl::OkStatus();
+        }));
     RETURN_IF_ERROR(CheckSignals());
     if (!report.Due()) continue;
     std::fprintf(stderr, "cloze: %.*s: %zu of %zu encoded\n", int(what.size()), what.data(),

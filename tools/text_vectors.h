@@ -45,7 +45,6 @@ class TextEncoder {
 
   std::unique_ptr<Session> session_;
   TextPooling pooling_;
-  int default_adapter_ = 0;
   CutCounts cut_;
 };
 
