@@ -30,12 +30,13 @@ class SentenceFolder {
     for (const Json& module : modules) {
       ASSIGN_OR_RETURN(const std::string name, ReadModule(module));
       const bool ordered = name == "Transformer" ? seen.empty()
-                           : name == "Pooling"   ? seen == std::set<std::string>{"Transformer"}
-                                                 : seen.contains("Pooling");
-      const bool dense = name == "Dense" && !seen.contains("Normalize");
-      if ((!seen.insert(name).second && !dense) || !ordered || (name == "Dense" && !dense))
+                           : name == "Pooling"
+                               ? seen == std::set<std::string>{"Transformer"}
+                               : seen.contains("Pooling") && !seen.contains("Normalize");
+      if (!ordered)
         return Wrong(Exit::kMismatch, kModules,
             "expected Transformer, Pooling and then Dense and Normalize, if there are any");
+      seen.insert(name);
     }
     if (vectors_.pool.empty())
       return Wrong(Exit::kData, kModules, "expected a list of modules with a Pooling module");
