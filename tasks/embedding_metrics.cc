@@ -6,7 +6,6 @@
 #include "core/base/threads.h"
 #include "core/ops/contrastive.h"
 #include "core/ops/matmul.h"
-#include "core/ops/nearest.h"
 #include "tasks/embedding_loss.h"
 #include "tasks/retrieval_store.h"
 #include "tasks/scores.h"
@@ -91,16 +90,11 @@ void VectorMetrics::Rank() {
 }
 
 MetricResults VectorMetrics::RankDocuments() const {
-  std::vector<std::vector<int64_t>> rankings;
   const VectorRows table = {.data = documents_.data(),
       .rows = static_cast<int64_t>(documents_.size()) / hidden_,
       .cols = hidden_};
   const ConstMat queries = View(queries_.data(), std::ssize(judged_), hidden_);
-  for (const std::vector<Hit>& hits : NearestRows(table, queries, kRetrievalDepth)) {
-    std::vector<int64_t>& ranking = rankings.emplace_back();
-    for (const Hit& hit : hits) ranking.push_back(hit.row);
-  }
-  return ScoreRankings(judged_, rankings);
+  return ScoreRankings(judged_, RankByProducts(table, queries));
 }
 
 MetricResults VectorMetrics::Results() {

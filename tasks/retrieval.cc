@@ -188,6 +188,15 @@ RetrievalScores ScoreRanking(absl::Span<const int64_t> ranking, const Judgements
   return scores;
 }
 
+std::vector<std::vector<int64_t>> RankByProducts(const VectorRows& corpus, ConstMat queries) {
+  std::vector<std::vector<int64_t>> rankings;
+  for (const std::vector<Hit>& hits : NearestRows(corpus, queries, kRetrievalDepth)) {
+    std::vector<int64_t>& ranking = rankings.emplace_back();
+    for (const Hit& hit : hits) ranking.push_back(hit.row);
+  }
+  return rankings;
+}
+
 MetricResults ScoreRankings(
     absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings) {
   CLOZE_CHECK(rankings.size() == judged.size());

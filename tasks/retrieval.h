@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
+#include "core/ops/nearest.h"
 #include "tasks/metrics.h"
 
 namespace cloze {
@@ -57,6 +58,10 @@ RetrievalScores ScoreRanking(absl::Span<const int64_t> ranking, const Judgements
 // Returns the means over queries, in the order above.
 MetricResults ScoreRankings(
     absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings);
+
+// Returns the best kRetrievalDepth documents of each query, by the products of their vectors
+// `corpus` with `queries` [n, cols] f32.
+std::vector<std::vector<int64_t>> RankByProducts(const VectorRows& corpus, ConstMat queries);
 
 // Returns the best kRetrievalDepth documents of each query by BM25 (Robertson; Lucene's form): sum
 // over words of ln(1 + (N - n + 0.5) / (n + 0.5)) tf / (tf + k1 (1 - b + b length / mean length)).

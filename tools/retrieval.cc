@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "core/ops/nearest.h"
 #include "tasks/paired_bootstrap.h"
 #include "tasks/retrieval.h"
 #include "tools/text_table.h"
@@ -22,13 +21,8 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> RankByVectors(
   ASSIGN_OR_RETURN(const std::vector<float> queries,
       encoder.Encode(TextRole::kQuery, data.queries.texts, "queries"));
   const int64_t dim = encoder.dimensions();
-  const auto hits =
-      NearestRows({.data = corpus.data(), .rows = std::ssize(data.corpus.texts), .cols = dim},
-          View(queries.data(), std::ssize(data.queries.texts), dim), kRetrievalDepth);
-  std::vector<std::vector<int64_t>> rankings(hits.size());
-  for (size_t q = 0; q < hits.size(); ++q)
-    for (const Hit& hit : hits[q]) rankings[q].push_back(hit.row);
-  return rankings;
+  return RankByProducts({.data = corpus.data(), .rows = std::ssize(data.corpus.texts), .cols = dim},
+      View(queries.data(), std::ssize(data.queries.texts), dim));
 }
 
 // The scores of a model or of BM25.
