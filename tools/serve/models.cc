@@ -10,13 +10,6 @@
 namespace cloze {
 namespace {
 
-// Splits [NAME=]FOLDER. A = after a / belongs to the folder.
-std::pair<std::string, std::string> SplitName(const std::string& word) {
-  const size_t equals = word.find('=');
-  if (equals == word.npos || word.find('/') < equals) return {"", word};
-  return {word.substr(0, equals), word.substr(equals + 1)};
-}
-
 // A folder that begins with "./" or has a "/" at its end has the name of its last part.
 std::string NameOfFolder(const std::string& folder) { return BaseName(AbsolutePath(folder)); }
 
@@ -28,7 +21,7 @@ absl::StatusOr<std::unique_ptr<ServedModels>> ServedModels::Open(
   if (models.empty()) return Error(Exit::kUsage, "--model: missing: expected [NAME=]FOLDER");
   std::unique_ptr<ServedModels> out(new ServedModels(metrics));
   for (const std::string& word : models) {
-    auto [name, folder] = SplitName(word);
+    auto [name, folder] = NamedAdapter::Parse(word);
     if (name.empty()) name = NameOfFolder(folder);
     for (const Entry& entry : out->entries_) {
       if (entry.name == name)
@@ -48,7 +41,7 @@ absl::StatusOr<std::unique_ptr<ServedModels>> ServedModels::Open(
 }
 
 absl::Status ServedModels::AddAdapter(const std::string& adapter) {
-  auto [name, folder] = SplitName(adapter);
+  auto [name, folder] = NamedAdapter::Parse(adapter);
   const size_t colon = name.find(':');
   const std::string model = colon == name.npos ? "" : name.substr(0, colon);
   if (colon != name.npos) name.erase(0, colon + 1);
