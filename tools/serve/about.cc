@@ -31,7 +31,7 @@ OrderedJson Tokens(
 OrderedJson Description(const ServedModel& model) {
   const Engine& engine = *model.engine;
   return {{"name", model.name}, {"kind", engine.kind()}, {"compute", engine.compute()},
-      {"max_tokens", engine.max_tokens()}, {"dimensions", engine.config().hidden},
+      {"max_tokens", engine.max_tokens()}, {"dimensions", engine.dimensions()},
       {"labels", engine.config().labels}, {"adapters", engine.adapters()}};
 }
 

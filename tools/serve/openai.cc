@@ -43,7 +43,7 @@ absl::StatusOr<Work> ReadEmbeddings(const ServeContext& context, const Json& bod
         Exit::kData, "encoding_format: \"", Quote(encoding), "\": expected float or base64");
   const Engine& engine = *work.model.engine;
   ASSIGN_OR_RETURN(work.operation.options.dimensions,
-      IntegerField(body, "dimensions", 0, 1, engine.config().hidden));
+      IntegerField(body, "dimensions", 0, 1, engine.dimensions()));
   ASSIGN_OR_RETURN(work.records, RecordsOf(work.model, body, "input", std::move(texts)));
   work.operation.embed = true;
   work.operation.options.normalize = true;

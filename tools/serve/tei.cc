@@ -79,7 +79,7 @@ absl::StatusOr<Work> ReadVectors(const ServeContext& context, const Json& body, 
   if (!tokens) {
     ASSIGN_OR_RETURN(options.normalize, BoolField(body, "normalize", true));
     ASSIGN_OR_RETURN(options.dimensions,
-        IntegerField(body, "dimensions", 0, 1, work.model.engine->config().hidden));
+        IntegerField(body, "dimensions", 0, 1, work.model.engine->dimensions()));
   }
   ASSIGN_OR_RETURN(const std::string prompt, StringField(body, "prompt_name"));
   if (!prompt.empty()) options.prompt = prompt;
