@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# image.sh [--root DIR] TARBALL: builds the image of the Dockerfile from a download that tools/package/tarball.sh made, with buildah on a base
-# of debootstrap, and runs it: not as root, a training in /work. Exit: 0 passed, 1 failed, 77 not possible on this
-# machine. Needs root, buildah, debootstrap and a network.
+# image.sh [--root DIR] DIST: builds the image of the Dockerfile from the downloads in DIST, which tools/package/tarball.sh made, with
+# buildah on a base of debootstrap, and runs it: not as root, a training in /work, the server. Exit: 0 passed, 1 failed,
+# 77 not possible on this machine. Needs root, buildah, debootstrap and a network.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 minutes=${CLOZE_LIMIT_MINUTES:-30} root=${TMPDIR:-/tmp} keep=no
 [ "${1:-}" = --root ] && { root=${2:?"--root needs a folder"}; shift 2; }
-tarball=$(realpath "${1:?usage: image.sh [--root DIR] TARBALL}") || exit 1
+dist=$(realpath "${1:?usage: image.sh [--root DIR] DIST}") || exit 1
 source "$here/tests/trees.sh"
 command -v buildah > /dev/null || skip "buildah is not installed"
 make_root image
@@ -22,7 +22,7 @@ base() {
 run_in_base() { mkdir -p "$work/base/cloze" && run_in "$work/base" "$1"; }
 
 image() {
-  git clone --quiet "$here" "$work/context" && mkdir "$work/context/dist" && cp "$tarball" "$work/context/dist/" || return 1
+  git clone --quiet "$here" "$work/context" && mkdir "$work/context/dist" && cp "$dist"/cloze-*.tar.zst "$work/context/dist/" || return 1
   storage build --isolation chroot --build-arg BASE=localhost/base -t cloze "$work/context"
 }
 
@@ -34,7 +34,13 @@ run_image() {
   container=$(storage from localhost/cloze) || return 1
   local run=(storage run --isolation chroot -v "$work/data:/work" "$container" /bin/cloze)
   "${run[@]}" version && "${run[@]}" finetune s.textproto && "${run[@]}" predict --model run --out p.csv data.csv &&
-    [ "$(wc -l < "$work/data/p.csv")" -eq 601 ] && [ "$(stat -c %u "$work/data/p.csv")" -eq 65534 ]
+    [ "$(wc -l < "$work/data/p.csv")" -eq 601 ] && [ "$(stat -c %u "$work/data/p.csv")" -eq 65534 ] || return 1
+  "${run[@]:0:${#run[@]}-1}" /cloze-serve/bin/cloze-serve --model run --listen unix:socket &
+  for _ in $(seq 100); do [ -S "$work/data/socket" ] && break; sleep 0.1; done
+  curl -sf --unix-socket "$work/data/socket" http://localhost/predict -d '{"inputs": "a film warm"}'
+  local status=$?
+  kill $!
+  return $status
 }
 
 step base base && step image image && step "run" run_image

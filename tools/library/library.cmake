@@ -16,15 +16,22 @@ endfunction()
 
 cloze_rooms_below(cloze_library library_rooms)
 list(TRANSFORM library_rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE library_archives)
-find_library(CLOZE_SHARED_LZMA lzma REQUIRED)
-find_library(CLOZE_SHARED_ZSTD zstd REQUIRED)
+function(cloze_shared_libraries libraries)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
+  foreach(name IN LISTS ARGN)
+    find_library(CLOZE_SHARED_${name} ${name} REQUIRED)
+    list(APPEND ${libraries} ${CLOZE_SHARED_${name}})
+  endforeach()
+  set(${libraries} ${${libraries}} PARENT_SCOPE)
+endfunction()
+set(library_shared ${cloze_absl_shared})
+cloze_shared_libraries(library_shared protobuf utf8proc xxhash z lzma zstd)
 add_library(libcloze SHARED $<TARGET_OBJECTS:cloze_library>)
 add_dependencies(libcloze ${library_rooms})
 set_target_properties(libcloze PROPERTIES OUTPUT_NAME cloze VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/tools/library/cloze.map;${library_archives}")
 target_link_libraries(libcloze PRIVATE -Wl,--start-group ${library_archives} -Wl,--end-group
-  -Wl,--as-needed ${cloze_absl_shared} protobuf::libprotobuf cloze_dnnl OpenMP::OpenMP_CXX cloze_utf8proc cloze_xxhash
-  cloze_zlib ${CLOZE_SHARED_LZMA} ${CLOZE_SHARED_ZSTD})
+  -Wl,--as-needed ${library_shared} ${cloze_dnnl_LIBRARY} ${OpenMP_CXX_FLAGS})
 target_link_options(libcloze PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/tools/library/cloze.map
   -Wl,-z,defs,-z,nodelete,-z,relro,-z,now,-z,noexecstack -Wl,--exclude-libs,ALL)
 

@@ -6,28 +6,18 @@ set -euo pipefail
 version=3.7.2+ds-2 suite=trixie
 sha256=0cc51ca26c1af6a2bb1e71e378e7046f3ceb3e71791ee9d4e246d50f904a6ea6
 [ $# -eq 1 ] || { echo "usage: onednn.sh DIR" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 root=$(cd "$1" && pwd)
-stamp=$root/$version-$(sha256sum < "$0" | cut -c1-12)
+stamp=$root/$version-$(cat "$here/onednn.sh" "$here/source.sh" | sha256sum | cut -c1-12)
 [ -e "$stamp" ] && exit 0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Fetches the sources from the mirrors of this machine, with apt's keys and folders of its own.
-fetch() {
-  local apt=$work/apt mirror keys=/usr/share/keyrings/debian-archive-keyring.gpg
-  mkdir -p "$apt/lists/partial" "$apt/cache"
-  mirror=$(apt-get indextargets --no-release-info --format "\$(REPO_URI)" 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
-  echo "deb-src [signed-by=$keys] $mirror $suite main" > "$apt/sources.list"
-  local from=(-o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
-    -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
-  apt-get "${from[@]}" -q update && (cd "$work" && apt-get "${from[@]}" -q source "onednn=$version")
-}
-
 # Leaves out what the program would not link: three quarters of the time to compile. Argument: a CMakeLists.txt.
 prune() {
-  local unused='_conv[^e]|deconv|pool|norm|rnn|lrn|shuffle|resampl|(simple|ref|uni)_concat|(simple|ref|uni)_sum|prelu|softmax|reduction|inner_product([^\/]*[^s])?[.]|wino|dw_|1x1|gates'
+  local unused='_conv[^e]|deconv|uni_eltwise[.]|eltwise_int|ref_eltwise|uni_binary[.]|binary_kernel|ref_binary|xf16_sum|reorder_comp|_fp[48][.]|_f16[.]|_[su][0-9]+[.]|pool|norm|rnn|lrn|shuffle|resampl|(simple|ref|uni)_concat|(simple|ref|uni)_sum|prelu|softmax|reduction|inner_product([^\/]*[^s])?[.]|wino|dw_|1x1|gates'
   sed -i "0,/^set(OBJ_LIB/s//set(lists \${SOURCES})\\
 list(FILTER lists INCLUDE REGEX \"_list.cpp\$\")\\
 list(FILTER SOURCES EXCLUDE REGEX \"\/[^\/]*($unused)[^\/]*cpp\$|\/rnn\/[^\/]*cpp\$\")\\
@@ -36,13 +26,13 @@ list(REMOVE_DUPLICATES SOURCES)\\
 set(OBJ_LIB/" "$1"
 }
 
-echo "onednn.sh: fetches the source" >&2
-fetch > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; exit 1; }
-echo "$sha256  $(echo "$work"/onednn_*.orig.tar.xz)" | sha256sum --quiet -c
-source=$(echo "$work"/onednn-*/)
+source "$here/source.sh"
+fetch_source onednn $version $suite $sha256
 prune "$source/src/common/CMakeLists.txt"
 prune "$source/src/cpu/CMakeLists.txt"
 prune "$source/src/cpu/x64/CMakeLists.txt"
+# Operands are moved in f32 or in bf16.
+sed -i -E '/regular(_f32)?_(fp|f16|s|u)[0-9]*_impl|comp_[a-z0-9]*_s8_impl/d' "$source/src/cpu/reorder/cpu_reorder.cpp"
 # Cloze multiplies bytes with kernels of its own; oneDNN's are a third of its size.
 int8=$source/src/cpu/x64/gemm/s8x8s32
 sed -i -E '/::generate\(\) \{$/,/^\}$/ { /::generate/ { s/\{$/{ std::abort(); }/; b }; d }' "$int8"/*_autogen.cpp
@@ -61,6 +51,7 @@ echo "onednn.sh: compiles" >&2
     -DONEDNN_ARCH_OPT_FLAGS="" -DDNNL_BUILD_TESTS=OFF -DDNNL_BUILD_EXAMPLES=OFF -DDNNL_ENABLE_ITT_TASKS=OFF \
     -DDNNL_ENABLE_JIT_PROFILING=OFF -DDNNL_EXPERIMENTAL_LOGGING=OFF &&
   cmake --build "$work/build" --target install; } > "$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
-rm -f "$root"/3.*
-cp "$source/LICENSE" "$source/THIRD-PARTY-PROGRAMS" "$root/"
+rm -f "$root"/[0-9]*
+mkdir -p "$root/licenses"
+cp "$source/LICENSE" "$source/THIRD-PARTY-PROGRAMS" "$root/licenses/"
 touch "$stamp"

@@ -19,15 +19,11 @@ mkdir -p "$2" "$stage/cloze.libs" "$info/licenses"
 cp "$here/tools/library/python/cloze.py" "$stage/"
 cp "$here/LICENSE" "$here/NOTICE" "$info/licenses/"
 cp "$1/libcloze.so.0" "$stage/cloze.libs/"
-# Every system with Python has the others.
-ldd "$1/libcloze.so.0" | awk '$3 ~ "^/" && $1 !~ /^(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so/ { print $3 }' |
-  while read -r library; do
-    cp -L "$library" "$stage/cloze.libs/"
-    package=$({ dpkg -S "$library" "$(realpath "$library")" 2> /dev/null || true; } | sed -n '1s/:.*//p')
-    cp "/usr/share/doc/$package/copyright" "$info/licenses/$package"
-  done
-strip --strip-unneeded "$stage/cloze.libs/libcloze.so.0"
-for library in "$stage"/cloze.libs/*; do patchelf --set-rpath "\$ORIGIN" "$library"; done
+"$here/tools/package/bundle.sh" "$stage/cloze.libs/libcloze.so.0" "$stage/cloze.libs" | while read -r package; do
+  cp "/usr/share/doc/$package/copyright" "$info/licenses/$package"
+done
+onednn=$(sed -n 's/^CLOZE_ONEDNN_ROOT:PATH=//p' "$1/CMakeCache.txt")
+[ -z "$onednn" ] || cp -r "$onednn/licenses" "$info/licenses/oneDNN"
 
 printf 'Wheel-Version: 1.0\nGenerator: cloze\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n' > "$info/WHEEL"
 cat > "$info/METADATA" << END
