@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-// What all handlers share. A handler stops the parser by returning false.
+// The base of all handlers. A handler stops the parser by returning false.
 class Sax : public nlohmann::json_sax<Json> {
  public:
   const std::string& error() const { return error_; }

@@ -38,7 +38,7 @@ void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
   });
 }
 
-// How products with a left operand of this type are divided: into as few tiles of at most `rows`
+// The division of products with a left operand of this type: into as few tiles of at most `rows`
 // rows as possible, of nearly equal size in multiples of `unit`, times tiles of `cols` columns.
 // Weights are packed in blocks [block, block].
 struct Tiling {

@@ -1,4 +1,4 @@
-// What config.json says about int8 weights.
+// The member of config.json that describes int8 weights.
 #include "encoder/families/families.h"
 
 namespace cloze {

@@ -123,7 +123,7 @@ class StrippedLetters {
   int64_t words_ = 0;
 };
 
-// How often each word occurred, with an estimate of the memory that takes.
+// Counts of words, with an estimate of the memory that they take.
 struct WordCounts {
   HashMap<std::string, int64_t> words;
   int64_t text_bytes = 0;

@@ -90,7 +90,7 @@ class Normalizer {
       std::vector<int32_t>* source) const = 0;
 };
 
-// How a part of a text starts.
+// The start of a part of a text.
 struct WordContext {
   size_t start = 0;    // so many of its first bytes come from byte 0 of the raw text
   bool given = false;  // it is, or belongs to, a word that the caller has given
