@@ -30,6 +30,7 @@ absl::Status FillMask(FillMaskOptions options) {
 void AddFillMask(Command& app) {
   const auto declare = [](Command& command, FillMaskOptions& options) {
     AddInferOptions(command, &options.infer, false);
+    options.infer.input.blanks = true;
     command.Add("text", &options.infer.input.texts,
         "Texts with <mask>. Default: one per line of standard input.");
     AddInputFormat(command, &options.infer.input);

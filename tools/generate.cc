@@ -30,6 +30,7 @@ class Prompts {
   // Answers records in order, up to the first wrong one unless options.infer.on_error is "line".
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     const auto encode = [&](size_t i, int adapter, std::vector<Query>* prompts) -> absl::Status {
+      if (HasNothing(records[i])) return absl::OkStatus();
       ASSIGN_OR_RETURN(std::vector<int32_t> ids, Prompt(records[i]));
       Query& prompt = prompts->emplace_back();
       prompt.ids = std::move(ids);
@@ -54,14 +55,24 @@ class Prompts {
       return absl::OkStatus();
     };
     const auto answer_other = [&](size_t i, const absl::StatusOr<int>& adapter) {
-      return WriteWrong(records[i], adapter.status(), writer);
+      if (!adapter.ok()) return WriteWrong(records[i], adapter.status(), writer);
+      ++empty_;
+      return Write(records[i], 0, {}, 0, writer);
     };
     return ForEachRecord(session_, records, SourceOf(options_.infer), encode, run, answer_other);
   }
   // Number of wrong records.
   int64_t failed() const { return failed_; }
+  // Number of empty prompts, whose answers are empty.
+  int64_t empty() const { return empty_; }
 
  private:
+  // True for an empty source, and for a prompt without any character: a decoder continues a space.
+  bool HasNothing(const Record& record) const {
+    const bool text = record.kind == Record::Kind::kText;
+    return encodes_ || !text ? IsEmpty(record) : record.text.empty();
+  }
+
   // Returns the ids of a prompt or, for an encoder, of the source, with its special tokens.
   absl::StatusOr<std::vector<int32_t>> Prompt(const Record& record) const {
     CutCounts cut;
@@ -70,8 +81,6 @@ class Prompts {
           std::vector<Example> examples, task_->Encode(record, session_.input(), &cut));
       return std::move(examples.front().ids);
     }
-    if (record.kind == Record::Kind::kText && record.text.empty())
-      return Error(Exit::kData, "an empty source: expected a text");
     ModelInput input = session_.input();
     input.longest = session_.config().encoder->max_tokens();
     Record source = record;  // without a target that stands beside it
@@ -153,7 +162,7 @@ class Prompts {
   const bool encodes_;  // prompts are sources, which an encoder reads
   const bool streams_;
   uint64_t next_ = 0;  // number of the next prompt
-  int64_t failed_ = 0;
+  int64_t failed_ = 0, empty_ = 0;
 };
 
 absl::Status Generate(GenerateCommandOptions options) {
@@ -186,6 +195,7 @@ absl::Status Generate(GenerateCommandOptions options) {
     return ForEachBatch(*reader, writer,
         [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
   }));
+  ReportEmpty(prompts.empty(), "whose answer is empty");
   return InvalidLines(options.infer.input.name(), prompts.failed());
 }
 
@@ -215,11 +225,12 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
 void AddGenerate(Command& app) {
   const auto declare = [](Command& command, GenerateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
+    options.infer.input.blanks = true;
     command.Add(
         "prompt", &options.infer.input.texts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
-        "File with prompts: one per line, or a table or JSON lines; - is standard input. Blank "
-        "lines are skipped.",
+        "File with prompts: one per line, or a table or JSON lines; - is standard input. The "
+        "answer to an empty line is empty.",
         {.type = "FILE"});
     AddInputFormat(command, &options.infer.input);
     AddOnError(command, &options.infer,

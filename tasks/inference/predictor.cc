@@ -62,12 +62,13 @@ const OrderedJson& Predictor::EmptyAnswer(int adapter) {
   TaskOfAdapter& of = Of(adapter);
   if (!of.empty.is_null() || !of.status.ok()) return of.empty;
   of.empty = OrderedJson::object();
-  Record text, pair, ids;  // the answer to one of them, without its content
+  Record text, masked, pair, ids;  // the answer to one of them, without its content
   text.text = pair.text = pair.text_pair = "a";
+  masked.text = "<mask>";
   pair.kind = Record::Kind::kPair;
   ids.kind = Record::Kind::kIds;
   ids.ids = {0};
-  for (const Record& record : {text, pair, ids}) {
+  for (const Record& record : {text, masked, pair, ids}) {
     CutCounts ignored;
     auto windows = of.task->Encode(record, session_.input(), &ignored);
     if (!windows.ok()) continue;

@@ -159,7 +159,6 @@ TEST_F(GenerateTest, TellsWhatIsWrong) {
     return result.err;
   };
   const std::string model = "--model " + Path("run") + " ";
-  EXPECT_THAT(error(model + "''"), HasSubstr("an empty prompt: expected at least one token"));
   EXPECT_THAT(error(model, "yes the cat | head -n 40 | tr '\\n' ' ' | "),
       HasSubstr("standard input:1: a prompt of "));
   EXPECT_THAT(error(model + "--beams 1000 a"), HasSubstr("the tokens of the vocabulary"));
@@ -193,6 +192,18 @@ TEST_F(GenerateTest, AnswersTheLinesBeforeAWrongOne) {
 }
 
 // The lowest temperature is greedy search.
+TEST_F(GenerateTest, AnswersEmptyLinesByEmptyLines) {
+  std::ofstream(Path("gaps.txt")) << "the cat\n\nthe dog\n";
+  const std::string input = "--input " + Path("gaps.txt") + " --max-new-tokens 2";
+  const RunResult text = Generate(input);
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out.substr(text.out.find('\n')), StartsWith("\n\nthe dog"));
+  EXPECT_THAT(text.err, HasSubstr("empty: 1 text, whose answer is empty"));
+  EXPECT_THAT(Generate(input + " --output-format jsonl").out,
+      HasSubstr("\n{\"text\": \"\", \"generated\": \"\", \"ids\": []}\n"));
+  EXPECT_THAT(Generate(input + " --output-format ids").out, HasSubstr("\n\n"));
+}
+
 TEST_F(GenerateTest, LowTemperaturesDoNotOverflow) {
   EXPECT_EQ(Generate("--temperature 1e-30 --max-new-tokens 4 the").out,
       Generate("--max-new-tokens 4 the").out);
@@ -209,6 +220,7 @@ TEST_F(GenerateTest, MapsSourcesToTargets) {
                     source = "2 117 113 44 57";
   EXPECT_EQ(run("generate", ids, source).out, run("generate", ids + "--beams 1", source).out);
   EXPECT_THAT(run("generate", ids + "--beams 4", source).out, StartsWith("3 "));
+  EXPECT_EQ(run("generate", ids, "").out, "\n");
   const auto fails = [&](const std::string& options, const std::string& source,
                          const std::string& message) {
     const RunResult result = run("generate", ids + options, source);
