@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# clients.sh CLOZE CLOZE_SERVE: the npm packages openai and @huggingface/inference against cloze-serve. Skipped (77) without
-# node, npm or its registry. $CLIENTS: a folder with a node_modules to use instead.
+# clients.sh CLOZE CLOZE_SERVE: the npm packages openai and @huggingface/inference against cloze-serve, and Python's openai if
+# $CLOZE_PYTHON (default: python3), which may run in a chroot, has it. Skipped (77) without node, npm or its registry.
+# $CLIENTS: a folder with a node_modules to use instead.
 set -euo pipefail
 command -v node > /dev/null && command -v npm > /dev/null || { echo "no node or npm"; exit 77; }
 here=$(realpath "$(dirname "$0")")
@@ -74,3 +75,25 @@ for (const [, value, kind] of options) {
 console.log("clients: ok");
 END
 timeout 60 node clients.mjs "$url" || { cat serve.log >&2; exit 1; }
+
+python=${CLOZE_PYTHON:-python3}
+$python -c 'import openai' 2> /dev/null || { echo "clients: $python has no openai"; exit 0; }
+timeout 60 $python - "$url" << 'END' || { cat serve.log >&2; exit 1; }
+import sys
+import openai
+client = openai.OpenAI(api_key="secret", base_url=sys.argv[1] + "/v1", max_retries=0)
+assert [model.id for model in client.models.list()] == ["cls", "tags", "mlm", "vectors"]
+texts = ["Number 3, the parcel is wrong.", "card"]
+base64 = client.embeddings.create(model="vectors", input=texts)  # its default
+floats = client.embeddings.create(model="vectors", input=texts, encoding_format="float")
+for a, b in zip(base64.data, floats.data):
+    assert max(abs(x - y) for x, y in zip(a.embedding, b.embedding)) < 1e-6
+assert len(client.embeddings.create(model="vectors", input="card", dimensions=16).data[0].embedding) == 16
+for wrong, error in (("", openai.BadRequestError), ([[1, 2]], openai.UnprocessableEntityError)):
+    try:
+        client.embeddings.create(model="vectors", input=wrong)
+        raise SystemExit(f"{wrong!r} is not refused")
+    except error as refused:
+        assert refused.param == "input", refused
+print("clients in Python: ok")
+END

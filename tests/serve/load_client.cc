@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -62,10 +63,11 @@ void Send(Load& load, Connection& connection) {
 
 // True if `received` is a whole answer, whose body begins at *body.
 bool IsWhole(const std::string& received, size_t* body) {
-  const size_t end = received.find("\r\n\r\n"), length = received.find("Content-Length: ");
-  if (end == received.npos || length == received.npos) return false;
+  const size_t end = received.find("\r\n\r\n");
+  const char* length = ::strcasestr(received.c_str(), "\r\nContent-Length: ");
+  if (end == received.npos || length == nullptr) return false;
   *body = end + 4;
-  return received.size() >= *body + std::strtoull(&received[length + 16], nullptr, 10);
+  return received.size() >= *body + std::strtoull(length + 18, nullptr, 10);
 }
 
 // Reads what has come, and sends the next request after a whole answer. False at the end.
