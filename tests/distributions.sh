@@ -6,7 +6,7 @@
 # failed, 77 not possible on this machine.
 #
 # Trees and logs go to a new folder in DIR (default: $TMPDIR), some 5 GB per tree. They are removed at the end,
-# except with --keep. $CLOZE_PRETRAIN_SECONDS and $CLOZE_FINETUNE_SECONDS shorten quickstart;
+# except with --keep. $CLOZE_PRETRAIN_STEPS and $CLOZE_FINETUNE_STEPS shorten quickstart;
 # $CLOZE_LIMIT_MINUTES (120) limits each command. Needs root, debootstrap and a network.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)

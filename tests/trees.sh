@@ -46,6 +46,6 @@ run_in() {
     sh -c 'mount -t sysfs -o ro sysfs "$1/sys" && mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts" &&
       shift && exec "$@"' sh "$1" \
     chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    CLOZE_PRETRAIN_SECONDS="${CLOZE_PRETRAIN_SECONDS:-240}" CLOZE_FINETUNE_SECONDS="${CLOZE_FINETUNE_SECONDS:-75}" \
+    ${CLOZE_PRETRAIN_STEPS:+CLOZE_PRETRAIN_STEPS="$CLOZE_PRETRAIN_STEPS"} ${CLOZE_FINETUNE_STEPS:+CLOZE_FINETUNE_STEPS="$CLOZE_FINETUNE_STEPS"} \
     bash -c "cd /cloze && $2"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# quickstart.sh [TEXT...]: trains, in ten to twenty minutes and from nothing, an encoder that fills blanks, a
+# quickstart.sh [TEXT...]: builds Cloze and trains from nothing, in five to ten minutes, an encoder that fills blanks, a
 # classifier and a tagger.
 #
 # Without arguments it learns from WordNet (Debian package wordnet-base): definitions and example sentences
@@ -8,15 +8,15 @@
 # are given in lower case and without punctuation, and the tags say what was removed. A tenth of the text is held
 # out for evaluation.
 #
-# Results go to $CLOZE_RUNS/quickstart (runs/quickstart). $CLOZE_PRETRAIN_SECONDS (240) and
-# $CLOZE_FINETUNE_SECONDS (75) set the training times.
+# Results go to $CLOZE_RUNS/quickstart (runs/quickstart). $CLOZE_PRETRAIN_STEPS (1200) and $CLOZE_FINETUNE_STEPS (400)
+# set the lengths of the trainings, which do not depend on the speed of the machine.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${CLOZE_BUILD:-$here/build}
 out=${CLOZE_RUNS:-$here/runs}/quickstart
-pretrain_seconds=${CLOZE_PRETRAIN_SECONDS:-240}
-finetune_seconds=${CLOZE_FINETUNE_SECONDS:-75}
+pretrain_steps=${CLOZE_PRETRAIN_STEPS:-1200}
+finetune_steps=${CLOZE_FINETUNE_STEPS:-400}
 wordnet=/usr/share/wordnet
 sentence_limit=200000  # most sentences of the labelled tasks
 
@@ -169,23 +169,23 @@ tagging_data() {
 
 # --- Specs.
 
+# The recipe of tools/specs/pretrain_hour.textproto, with a smaller encoder.
 encoder_spec() {
   cat << END
 model {
   tokenizer: "$out/vocab"
   encoder {
-    layers: 4 hidden: 192 heads: 3 intermediate: 768 max_positions: 128 preset: CUSTOM
-    norm: PRE norm_epsilon: 1e-5 positions: SINUSOIDAL_START sinusoid_base: 1000 initializer_range: 0.04 query_key_start: 2
+    architecture: MODERN preset: CUSTOM layers: 4 hidden: 192 heads: 3 intermediate: 384 max_positions: 128
+    initializer_range: 0.04
   }
-  dropout: 0.05
-  attention_dropout: 0.05
 }
-masked_lm { max_tokens: 64 random_share: 0.1 keep_share: 0.1 }
+masked_lm { max_tokens: 64 mask_share: 0.4 final_mask_share: 0.15 causal_share: 1 causal_until: 0.5 }
 train { files: "$data/train.txt" documents: LINE }
 validation { files: "$data/heldout.txt" documents: LINE }
 evaluation { max_examples: 500 }
 batch { tokens: 2048 micro_tokens: 2048 }
-optimizer { learning_rate: 0.001 beta2: 0.98 epsilon: 1e-6 }
+optimizer { learning_rate: 4e-3 beta2: 0.98 epsilon: 1e-6 weight_decay: 0.1 muon_rate: 1 }
+schedule { warmup_share: 0.02 }
 END
 }
 
@@ -198,14 +198,14 @@ train { files: "$data/$3-train.$2" }
 validation { files: "$data/$3-heldout.$2" }
 evaluation { max_examples: 1000 }
 batch { tokens: 2048 micro_tokens: 2048 }
-optimizer { learning_rate: 0.0004 }
+optimizer { learning_rate: 0.001 }
 END
 }
 
-# Trains. Arguments: sub-command, spec, seconds, name of the run.
+# Trains. Arguments: sub-command, spec, steps, name of the run.
 train() {
   rm -rf "${out:?}/$4"
-  "$cloze" "$1" "$2" --set "schedule.time_budget_minutes=$(awk -v s="$3" 'BEGIN { print s / 60 }')" --set "output.directory=$out/$4" \
+  "$cloze" "$1" "$2" --set "schedule.steps=$3" --set "output.directory=$out/$4" \
     --set "output.cache_directory=$out/cache" --set output.log_every_steps=100 --set evaluation.every_steps=500 > "$out/$4.log"
 }
 
@@ -249,9 +249,9 @@ tasks=(tag)
 say "vocabulary"
 "$cloze" vocab --text "$data/train.txt" --size 8192 --out "$out/vocab" >&2
 
-say "pretraining, $pretrain_seconds seconds"
+say "pretraining, $pretrain_steps steps"
 encoder_spec > "$out/pretrain.textproto"
-train pretrain "$out/pretrain.textproto" "$pretrain_seconds" pretrain
+train pretrain "$out/pretrain.textproto" "$pretrain_steps" pretrain
 evaluate pretrain "$data/heldout.txt"
 
 say "fillings"
@@ -275,13 +275,13 @@ done < <(awk 'NF >= 8 && NF <= 16 && (++n) % 97 == 0 && shown < 3 {
   if ($i ~ /^[a-z]+$/) { word = $i; $i = "<mask>"; print $0 "\t" word; ++shown } }' "$data/sentences-heldout")
 
 for task in "${tasks[@]}"; do
-  say "fine-tuning: $task, $finetune_seconds seconds"
+  say "fine-tuning: $task, $finetune_steps steps"
   case $task in
     classify) kind=sequence_classification extension=tsv ;;
     tag) kind=token_tagging extension=conll ;;
   esac
   finetune_spec "$kind" "$extension" "$task" > "$out/$task.textproto"
-  train finetune "$out/$task.textproto" "$finetune_seconds" "$task"
+  train finetune "$out/$task.textproto" "$finetune_steps" "$task"
   evaluate "$task" "$data/$task-heldout.$extension"
 done
 
