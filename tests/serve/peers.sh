@@ -17,12 +17,12 @@ pid=
 trap 'kill "$pid" 2> /dev/null || true; [ -n "${CLOZE_PYTHON_WORK:-}" ] || rm -rf "$work"' EXIT
 cd "$work"
 
-"$cloze" export --model "$model" --out model.onnx --force 2> export.log
-cp "$model/tokenizer.json" "$here/fastapi_server.py" .
+rm -rf onnx
+"$cloze" export --model "$model" --out onnx 2> export.log
+cp "$here/fastapi_server.py" .
 $python -c 'import sys
 from onnxruntime.quantization import quantize_dynamic
-quantize_dynamic(sys.argv[1] + "/model.onnx", sys.argv[1] + "/int8.onnx")' "$sees" > quantize.log 2>&1
-"$cloze" quantize --model "$model" --out int8 --force 2> quantize.log
+quantize_dynamic(sys.argv[1] + "/onnx/model.onnx", sys.argv[1] + "/int8.onnx")' "$sees" > quantize.log 2>&1
 for member in inputs input; do
   python3 -c 'import json, sys
 for line in open(sys.argv[1], encoding="utf-8"): print(json.dumps({sys.argv[2]: line.rstrip("\n")}))' "$texts" $member > bodies.$member
@@ -43,8 +43,8 @@ measure() {
 }
 
 for _ in 1 2 3; do
-  measure "cloze-serve, int8" /embed bodies.inputs "$serve" --model int8 --listen 127.0.0.1:PORT --quiet
+  measure "cloze-serve, int8" /embed bodies.inputs "$serve" --model "$model" --compute int8 --listen 127.0.0.1:PORT --quiet
   measure "cloze-serve, f32" /embed bodies.inputs "$serve" --model "$model" --listen 127.0.0.1:PORT --quiet
-  measure "ONNX Runtime, int8" /embed bodies.inputs $python "$sees/fastapi_server.py" "$sees/int8.onnx" "$sees/tokenizer.json" PORT
+  measure "ONNX Runtime, int8" /embed bodies.inputs $python "$sees/fastapi_server.py" "$sees/int8.onnx" "$sees/onnx/tokenizer.json" PORT
   [ -z "$gguf" ] || measure "llama.cpp" /v1/embeddings bodies.input $llama -m "$gguf" --embeddings --pooling mean -t 2 -np 64 -c 32768 -b 8192 -ub 8192 --host 127.0.0.1 --port PORT
 done
