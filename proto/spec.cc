@@ -227,9 +227,9 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
   const float left_out = loaded.spec.train().leave_out();
   HoldOut(&loaded.spec);
   if (left_out > 0 && loaded.spec.train().leave_out() != left_out)
-    return SpecError(loaded, "train.leave_out",
-        absl::StrCat(left_out, " differs from validation.share, ", loaded.spec.validation().share(),
-            ", which sets it: expected one of them (other shares cannot be left out beside it)"));
+    return SpecError(loaded, "train.leave_out", left_out, " differs from validation.share, ",
+        loaded.spec.validation().share(),
+        ", which sets it: expected one of them (other shares cannot be left out beside it)");
   RETURN_IF_ERROR(VerifySpec(loaded));
   return loaded;
 }
@@ -253,11 +253,6 @@ absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment,
   });
   loaded->where[key] = where;
   return absl::OkStatus();
-}
-
-absl::Status SpecError(
-    const LoadedSpec& loaded, const std::string& field, absl::string_view message) {
-  return AtField(loaded, field, Error(Exit::kSpec, message));
 }
 
 absl::Status AtField(

@@ -86,13 +86,17 @@ std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string&
 // malformed.
 std::optional<std::pair<std::string, std::string>> ParseLabelMap(const std::string& text);
 
-// Returns a kSpec error at `field`, a dotted path: "file:3:5: optimizer.learning_rate: message".
-absl::Status SpecError(
-    const LoadedSpec& loaded, const std::string& field, absl::string_view message);
-
 // Prefixes the message of `status` with the place and name of `field`. Keeps the exit code and Ok.
 absl::Status AtField(
     const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
+
+// Returns a kSpec error at `field`, a dotted path: "file:3:5: optimizer.learning_rate: message";
+// absl::StrCat joins the parts of the message.
+template <typename... Parts>
+absl::Status SpecError(
+    const LoadedSpec& loaded, const std::string& field, const Parts&... message) {
+  return AtField(loaded, field, Error(Exit::kSpec, message...));
+}
 
 // Returns `encoder` with layers, hidden, heads and intermediate from its preset where they are not
 // set. Heads stay unset if hidden is not a multiple of 64; CUSTOM sets nothing.

@@ -12,15 +12,13 @@ namespace {
 // Calls f(word) for each word of the text in lower case.
 void ForWords(absl::string_view text, absl::FunctionRef<void(const std::string& word)> f) {
   std::string word;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    at += c.size;
-    if (IsWord(c.value)) {
-      for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, &word);
-      if (at < text.size()) continue;
+  for (const char32_t c : CodePoints(absl::StrCat(text, " "))) {
+    if (IsWord(c)) {
+      for (const char32_t lower : Lowercase(c)) AppendUtf8(lower, &word);
+    } else if (!word.empty()) {
+      f(word);
+      word.clear();
     }
-    if (!word.empty()) f(word);
-    word.clear();
   }
 }
 

@@ -1,6 +1,4 @@
 // Causal language modelling: predicts each token of unlabelled text from those before it.
-#include <algorithm>
-
 #include "tasks/language_model.h"
 
 namespace cloze {
@@ -9,13 +7,8 @@ namespace {
 class CausalLm : public LanguageModelTask {
  public:
   explicit CausalLm(const CausalLmSpec& spec)
-      : LanguageModelTask("causal_lm", HeadKind::kCausalLm, "generate"), spec_(spec) {}
+      : LanguageModelTask("causal_lm", HeadKind::kCausalLm, "generate", spec.max_tokens()) {}
 
-  int32_t max_tokens() const override { return spec_.max_tokens(); }
-
-  void Describe(const DataSpec&, ModelConfig* config) const override {
-    config->head = HeadKind::kCausalLm;
-  }
   absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
     if (config.encoder != nullptr) return Task::CheckModel(loaded, config);
     if (!config.causal)
@@ -23,18 +16,11 @@ class CausalLm : public LanguageModelTask {
           "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 folder");
     return CheckLength(loaded, "max_tokens", max_tokens(), config);
   }
-  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
-    spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
-  }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
-    return OpenOrBuild(data, StoreKindOf("causal_lm", tokenizer, {}, spec_.max_tokens(), true),
-        tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return FillWithDocuments(data, {.max_tokens = spec_.max_tokens(), .ends_only = true},
-              tokenizer, options, writer, stats);
-        });
+    return BuildSequences(data, {.ends_only = true}, tokenizer, options);
   }
 
   void PrepareExample(uint64_t, double, Example* example) const override {
@@ -76,8 +62,6 @@ class CausalLm : public LanguageModelTask {
     const int64_t last = std::ssize(ids) - 1;
     return WithRow(std::move(ids), last);
   }
-
-  CausalLmSpec spec_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tasks/embedding_groups.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <utility>
@@ -10,7 +11,6 @@
 #include "core/base/text.h"
 #include "tasks/data/readers.h"
 #include "tasks/embedding_loss.h"
-#include "tasks/retrieval_store.h"
 #include "tasks/store_builder.h"
 
 namespace cloze {
@@ -124,6 +124,18 @@ class GroupReader {
   HashMap<std::string, std::pair<int32_t, std::string>> last_of_label_;  // class and last text
 };
 
+// Returns the sequence of `text` after `prompt`, both without white space at their ends.
+EncodedText EncodePrompted(const std::string& prompt, absl::string_view text,
+    const EmbeddingSpec& spec, const Tokenizer& tokenizer) {
+  const std::string whole(
+      absl::StripAsciiWhitespace(absl::StrCat(prompt, absl::StripAsciiWhitespace(text))));
+  EncodedText out = SequencesOfText(
+      tokenizer, whole, nullptr, spec.max_tokens(), SequenceClassificationSpec::HEAD);
+  out.stats.bytes += std::ssize(text);
+  out.stats.invalid_bytes += CountInvalidUtf8(text);
+  return out;
+}
+
 // Returns the group as one example: its texts one after the other, with the label of each at its
 // first token or, of a scored pair, the score.
 EncodedText EncodedGroup(
@@ -153,18 +165,62 @@ EncodedText EncodedGroup(
   return out;
 }
 
-}  // namespace
+// A text of a retrieval collection.
+struct CollectionText {
+  const std::string* text = nullptr;
+  const Judgements* judged = nullptr;  // of a query
+};
 
-EncodedText EncodePrompted(const std::string& prompt, absl::string_view text,
-    const EmbeddingSpec& spec, const Tokenizer& tokenizer) {
-  const std::string whole(
-      absl::StripAsciiWhitespace(absl::StrCat(prompt, absl::StripAsciiWhitespace(text))));
-  EncodedText out = SequencesOfText(
-      tokenizer, whole, nullptr, spec.max_tokens(), SequenceClassificationSpec::HEAD);
-  out.stats.bytes += std::ssize(text);
-  out.stats.invalid_bytes += CountInvalidUtf8(text);
-  return out;
+std::vector<int32_t> LabelsOf(const CollectionText& item) {
+  if (item.judged == nullptr) return {LabelOf(GroupRole::kDocument)};
+  std::vector<int32_t> labels = {LabelOf(GroupRole::kQuery)};
+  for (const auto& [document, grade] : *item.judged) {
+    labels.push_back(static_cast<int32_t>(document + 1));  // 0: the corpus lacks it
+    labels.push_back(static_cast<int32_t>(std::clamp<int64_t>(grade, 0, kMostGrade)));
+  }
+  return labels;
 }
+
+// Builds or opens the store of the collection in `folder`: an example for each document, in the
+// order of the corpus, then one for each query. Their labels are LabelsOf.
+absl::StatusOr<BuiltStore> BuildRetrievalStore(const std::string& folder, StoreKind kind,
+    const EmbeddingSpec& spec, const Tokenizer& tokenizer, const BuildOptions& options) {
+  DataSpec files;
+  files.set_format(DataSpec::TEXT);
+  for (const std::string& path : RetrievalFiles(folder)) files.add_files(path);
+  std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(BuiltStore built,
+      OpenOrBuild(files, std::move(kind), tokenizer, options,
+          [&](ExampleStoreWriter* writer, DataStats* stats) -> absl::Status {
+            ASSIGN_OR_RETURN(RetrievalData data, ReadRetrieval(folder));
+            notes = data.notes;
+            std::vector<CollectionText> items;
+            for (const std::string& text : data.corpus.texts) items.push_back({&text});
+            for (size_t q = 0; q < data.judged.size(); ++q)
+              items.push_back({&data.queries.texts[q], &data.judged[q]});
+            size_t next = 0;
+            const auto read = [&](CollectionText* item, int64_t* bytes) -> absl::StatusOr<bool> {
+              if (next == items.size()) return false;
+              *item = items[next++];
+              *bytes += std::ssize(*item->text);
+              return true;
+            };
+            const auto encode = [&](const CollectionText& item, EncodedText* out) {
+              const bool query = item.judged != nullptr;
+              *out = EncodePrompted(query ? spec.query_prompt() : spec.document_prompt(),
+                  *item.text, spec, tokenizer);
+              Example& example = out->windows[0];
+              example.labels = LabelsOf(item);
+              example.rows.assign(example.labels.size(), 0);
+            };
+            return FillWithTexts<CollectionText>(
+                read, encode, [&] { return CheckStop(options); }, writer, stats);
+          }));
+  for (const std::string& note : notes) built.AddNote(note);
+  return built;
+}
+
+}  // namespace
 
 GroupKind GroupKindOf(const DataSpec& data, bool training, EmbeddingSpec::Loss loss) {
   if (data.files_size() == 1 && IsRetrievalFolder(data.files(0))) return GroupKind::kRetrieval;
@@ -215,6 +271,13 @@ absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
               ": label_field: no two texts have the same label: expected texts that are alike");
         return absl::OkStatus();
       });
+}
+
+Judgements JudgementsOf(absl::Span<const int32_t> labels) {
+  Judgements judged;
+  for (size_t i = 1; i + 1 < labels.size(); i += 2)
+    judged.emplace_back(labels[i] - 1, labels[i + 1]);
+  return judged;
 }
 
 std::vector<Example> SequencesOfGroup(const Example& example, const EmbeddingSpec& spec) {

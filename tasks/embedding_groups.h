@@ -8,6 +8,7 @@
 #include "proto/task.pb.h"
 #include "tasks/data/cache.h"
 #include "tasks/record.h"
+#include "tasks/retrieval.h"
 
 namespace cloze {
 
@@ -26,13 +27,14 @@ GroupKind GroupKindOf(const DataSpec& data, bool training, SentenceEmbeddingSpec
 absl::Status CheckGroups(const DataSpec& data, GroupKind kind);
 
 // Builds or opens the store of `data`. kData, with the line, for a pair with an empty side and for
-// a score that is no number; kData if no label has two texts. Errors of ReadRetrieval.
+// a score that is no number; kData if no label has two texts. Of a retrieval collection, the store
+// has an example for each document, with the label LabelOf(kDocument), in the order of the corpus,
+// then one for each query, with LabelOf(kQuery) and its judgements. Errors of ReadRetrieval.
 absl::StatusOr<BuiltStore> BuildGroups(const DataSpec& data, GroupKind kind,
     const SentenceEmbeddingSpec& spec, const Tokenizer& tokenizer, const BuildOptions& options);
 
-// Returns the sequence of `text` after `prompt`, both without white space at their ends.
-EncodedText EncodePrompted(const std::string& prompt, absl::string_view text,
-    const SentenceEmbeddingSpec& spec, const Tokenizer& tokenizer);
+// Returns the judgements in the labels of a query of a retrieval collection.
+Judgements JudgementsOf(absl::Span<const int32_t> labels);
 
 // Returns the texts of an example of a store: the anchor, its positive and its negatives, each with
 // a label of LabelOf and, of a scored pair, its score as value. The rows are those that

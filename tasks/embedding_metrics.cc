@@ -6,8 +6,8 @@
 #include "core/base/threads.h"
 #include "core/ops/contrastive.h"
 #include "core/ops/matmul.h"
+#include "tasks/embedding_groups.h"
 #include "tasks/embedding_loss.h"
-#include "tasks/retrieval_store.h"
 #include "tasks/scores.h"
 
 namespace cloze {
@@ -99,8 +99,8 @@ MetricResults VectorMetrics::RankDocuments() const {
 
 MetricResults VectorMetrics::Results() {
   if (!judged_.empty()) return RankDocuments();
-  MetricResults results;
   if (pairs_ > 0) {
+    MetricResults results;
     for (const auto& [name, value] : scored_.Results().values)
       if (name == "pearson" || name == "spearman")
         results.values.emplace_back(name + "_cosine", value);
@@ -109,9 +109,8 @@ MetricResults VectorMetrics::Results() {
   }
   if (!targets_.empty()) Rank();
   const double count = ranked_ > 0 ? static_cast<double>(ranked_) : kNaN;
-  results.values = {
-      {"accuracy", static_cast<double>(first_) / count}, {"mrr_at_10", reciprocal_ranks_ / count}};
-  return results;
+  return {{{"accuracy", static_cast<double>(first_) / count},
+      {"mrr_at_10", reciprocal_ranks_ / count}}};
 }
 
 }  // namespace cloze

@@ -2,10 +2,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "absl/algorithm/container.h"
-#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {
@@ -64,9 +62,9 @@ absl::StatusOr<Evaluation::Output> TextEvaluation::Run(
   Output output;
   for (int64_t r = 0; r < rows; ++r)
     output.logits.insert(output.logits.end(), logits.f32(r), logits.f32(r) + logits.cols);
-  int64_t targets = 0;
-  const LossSum sum = Loss(pass, logits, &targets);
-  output.losses = {{sum.loss, sum.correct, targets}};
+  int64_t items = 0;
+  const LossSum sum = Loss(pass, logits, &items);
+  output.losses = {{sum.loss, sum.correct, items}};
   return output;
 }
 
@@ -79,7 +77,7 @@ void TextEvaluation::Add(Output output, absl::Span<const Example> examples) {
     joiner_.Add(example, Rows(logits, row, example.rows.size()));
     row += example.rows.size();
   }
-  for (const Output::Loss& loss : output.losses) AddLoss(loss.loss, loss.targets, examples.size());
+  for (const Output::Loss& loss : output.losses) loss_sum_ += loss.loss, items_ += loss.targets;
 }
 
 MetricResults TextEvaluation::Results() {

@@ -57,15 +57,19 @@ class TextEvaluation : public Evaluation {
   MetricResults Results() final;
 
  protected:
-  // Returns the loss of a batch; may overwrite `logits`. Sets the number of targets.
-  virtual LossSum Loss(const Pass&, Mat /*logits*/, int64_t* /*targets*/) const { return {}; }
-  virtual void AddLoss(double /*loss*/, int64_t /*targets*/, int64_t /*windows*/) {}
+  // Returns the loss of a batch; may overwrite `logits`. Sets the number of items that MeanLoss
+  // counts.
+  virtual LossSum Loss(const Pass&, Mat /*logits*/, int64_t* /*items*/) const { return {}; }
+  // Returns the mean of Loss over the items of all batches.
+  double MeanLoss() const { return loss_sum_ / static_cast<double>(items_); }
   virtual void AddText(const TextLogits& text) = 0;
   virtual MetricResults Count() = 0;
   const Model& model_;
 
  private:
   WindowJoiner joiner_;
+  double loss_sum_ = 0;
+  int64_t items_ = 0;
 };
 
 }  // namespace cloze

@@ -49,11 +49,9 @@ absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
 // The label in small letters, without white space.
 std::string Folded(const std::string& label) {
   std::string folded;
-  for (size_t at = 0; at < label.size();) {
-    const CodePoint c = CodePointAt(label, at);
-    at += c.size;
-    if (IsSpace(c.value)) continue;
-    for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, &folded);
+  for (const char32_t c : CodePoints(label)) {
+    if (IsSpace(c)) continue;
+    for (const char32_t lower : Lowercase(c)) AppendUtf8(lower, &folded);
   }
   return folded;
 }
@@ -109,26 +107,21 @@ std::vector<std::string> LabelRepairs(const std::vector<std::string>& labels,
 std::vector<std::string> Describe(
     const Findings& findings, const std::vector<std::string>& labels) {
   std::vector<std::string> lines;
+  const auto say = [&](const auto&... parts) { lines.push_back(absl::StrCat(parts...)); };
   for (const auto& [name, part] :
       {std::pair("train", findings.train), std::pair("validation", findings.validation)}) {
-    if (part.repeated > 0) {
-      lines.push_back(absl::StrCat(name, ": ", part.repeated, " of ",
-          Counted(part.examples, "example"), " have the same tokens as an earlier one"));
-    }
-    if (part.conflicting > 0) {
-      lines.push_back(absl::StrCat(name, ": ", Counted(part.conflicting, "text"),
-          part.conflicting == 1 ? " occurs" : " occur", " with different labels"));
-    }
+    if (part.repeated > 0)
+      say(name, ": ", part.repeated, " of ", Counted(part.examples, "example"),
+          " have the same tokens as an earlier one");
+    if (part.conflicting > 0)
+      say(name, ": ", Counted(part.conflicting, "text"),
+          part.conflicting == 1 ? " occurs" : " occur", " with different labels");
   }
-  if (findings.leaked > 0) {
-    lines.push_back(absl::StrCat("validation: ", findings.leaked, " of ",
-        Counted(findings.validation.examples, "example"),
-        " are also in train, so the metrics are optimistic"));
-  }
-  for (const auto& group : LabelVariants(labels)) {
-    lines.push_back(
-        absl::StrCat("labels that differ only in case or white space: ", ListNames(group)));
-  }
+  if (findings.leaked > 0)
+    say("validation: ", findings.leaked, " of ", Counted(findings.validation.examples, "example"),
+        " are also in train, so the metrics are optimistic");
+  for (const auto& group : LabelVariants(labels))
+    say("labels that differ only in case or white space: ", ListNames(group));
   return lines;
 }
 

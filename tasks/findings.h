@@ -1,4 +1,4 @@
-// What is unusual in the data of a run: repeated texts, leaks, conflicting labels.
+// Oddities in the data of a run: repeated texts, leaks, conflicting labels.
 #ifndef CLOZE_TASKS_FINDINGS_H_
 #define CLOZE_TASKS_FINDINGS_H_
 

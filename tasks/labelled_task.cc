@@ -1,5 +1,7 @@
 #include "tasks/labelled_task.h"
 
+#include <set>
+
 #include "absl/algorithm/container.h"
 #include "core/ops/loss.h"
 #include "tasks/labels.h"
@@ -27,7 +29,11 @@ absl::StatusOr<std::vector<std::string>> LabelledTask::LearnLabels(
     const DataSpec& train, const ModelConfig& folder, const std::atomic<bool>* stop) const {
   if (!settings_.labels.empty()) return settings_.labels;
   ASSIGN_OR_RETURN(std::vector<std::string> learned, LabelsInData(train, stop));
-  return KeepLabels(folder, head(), std::move(learned));
+  const std::set<std::string> known(folder.labels.begin(), folder.labels.end());
+  const bool keep = folder.head == head() && absl::c_all_of(learned, [&](const std::string& label) {
+    return known.contains(label);
+  });
+  return keep ? folder.labels : learned;
 }
 
 absl::Status LabelledTask::WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) {

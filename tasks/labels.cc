@@ -1,7 +1,6 @@
 #include "tasks/labels.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -9,7 +8,6 @@
 #include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "proto/spec.h"
-#include "tasks/data/readers.h"
 #include "tasks/tags.h"
 
 namespace cloze {
@@ -92,6 +90,12 @@ absl::Status LabelVectors::Check(absl::string_view where) const {
       "\"urgent\"] (write the names of the labels whose value is 1)");
 }
 
+Labels LabelsToRead(const SequenceClassificationSpec& task) {
+  return task.kind() == SequenceClassificationSpec::MULTI_LABEL  ? Labels::kSeveral
+         : task.kind() == SequenceClassificationSpec::REGRESSION ? Labels::kNumber
+                                                                 : Labels::kRequired;
+}
+
 LabelRule LabelRuleOf(const SequenceClassificationSpec& task) {
   LabelRule rule = {task.label_separator(), task.trim_labels()};
   for (const std::string& entry : task.label_map()) {
@@ -104,9 +108,8 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
     const DataSpec& data, const SequenceClassificationSpec& task, const std::atomic<bool>* stop) {
   const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
   RETURN_IF_ERROR(RequireFiles(data, kTwoPasses, kListLabels));
-  ASSIGN_OR_RETURN(
-      TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired,
-                             /*keep_lines=*/false, LabelRuleOf(task)));
+  ASSIGN_OR_RETURN(TextReader reader,
+      TextReader::Open(data, LabelsToRead(task), /*keep_lines=*/false, LabelRuleOf(task)));
   std::set<std::string> labels;
   LabelVectors vectors;
   TextExample example;
@@ -145,15 +148,6 @@ absl::StatusOr<std::vector<std::string>> LearnTags(
     Iob1ToIob2(&sentence.tags);
     as_iob2.insert(sentence.tags.begin(), sentence.tags.end());
   }
-}
-
-std::vector<std::string> KeepLabels(
-    const ModelConfig& folder, HeadKind head, std::vector<std::string> learned) {
-  const std::set<std::string> known(folder.labels.begin(), folder.labels.end());
-  const bool keep =
-      folder.head == head && std::all_of(learned.begin(), learned.end(),
-                                 [&](const std::string& label) { return known.count(label) > 0; });
-  return keep ? folder.labels : learned;
 }
 
 absl::StatusOr<LabelIds> LabelIds::Create(const std::vector<std::string>& labels) {

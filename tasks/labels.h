@@ -11,9 +11,8 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/hash_map.h"
 #include "core/base/status.h"
-#include "encoder/families/model_config.h"
 #include "proto/task.pb.h"
-#include "tasks/data/label_rule.h"
+#include "tasks/data/readers.h"
 
 namespace cloze {
 
@@ -25,7 +24,8 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
 absl::StatusOr<std::vector<std::string>> LearnTags(
     const DataSpec& data, const std::atomic<bool>* stop = nullptr);
 
-// Returns how the labels of a task are read.
+// Return the labels that a task reads, and the rule by which it reads them.
+Labels LabelsToRead(const SequenceClassificationSpec& task);
 LabelRule LabelRuleOf(const SequenceClassificationSpec& task);
 
 // Notices labels that are vectors: a 0 or 1 for each label, "[1, 0, 1]", in place of names.
@@ -40,11 +40,6 @@ class LabelVectors {
  private:
   int64_t texts_ = 0, length_ = 0;  // length -1: some text has none, or another length
 };
-
-// Returns the labels of `folder` if its head is `head` and they cover the learned ones, so that a
-// classifier that is trained further keeps its ids; else the learned ones.
-std::vector<std::string> KeepLabels(
-    const ModelConfig& folder, HeadKind head, std::vector<std::string> learned);
 
 // Maps labels to ids.
 class LabelIds {

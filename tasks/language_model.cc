@@ -41,7 +41,6 @@ struct DocumentCutter {
 
   // Tokens of the next sequence when `left` remain; 0 if more of the document are needed first.
   int64_t NextSize(int64_t left, bool complete) const {
-    const int64_t capacity = rules.max_tokens - 1 - rules.append_sep;
     if (left >= 2 * capacity) return capacity;
     if (!complete) return 0;
     return left > capacity ? (left + 1) / 2 : left;
@@ -61,6 +60,7 @@ struct DocumentCutter {
 
   const SpecialIds& special;
   const DocumentRules rules;
+  const int64_t capacity;  // tokens of a sequence that are not special
   const int64_t max_examples;
   ExampleStoreWriter* writer;
   DataStats& stats;
@@ -100,25 +100,29 @@ class LanguageModelEvaluation : public Evaluation {
 
 }  // namespace
 
-absl::Status FillWithDocuments(const DataSpec& data, const DocumentRules& rules,
-    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-    DataStats* stats) {
-  ASSIGN_OR_RETURN(DocumentReader reader, DocumentReader::Open(data));
-  DocumentCutter cutter{tokenizer.special(), rules, data.max_examples(), writer, *stats};
-  const auto read = [&](DocumentPiece* piece, int64_t* bytes) {
-    absl::StatusOr<bool> more = reader.Next(piece);
-    *bytes += piece->text.size();
-    return more;
-  };
+absl::StatusOr<BuiltStore> LanguageModelTask::BuildSequences(const DataSpec& data,
+    const DocumentRules& rules, const Tokenizer& tokenizer, const BuildOptions& options) const {
   const auto encode = [&](const DocumentPiece& piece, DocumentCutter::Ids* ids) {
     tokenizer.AppendIds(piece.text, &ids->ids);
     ids->invalid = CountInvalidUtf8(piece.text);
   };
-  const auto consume = [&](const DocumentPiece& piece, const DocumentCutter::Ids& ids) {
-    return cutter.Add(piece, ids);
+  const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) -> absl::Status {
+    ASSIGN_OR_RETURN(DocumentReader reader, DocumentReader::Open(data));
+    DocumentCutter cutter{tokenizer.special(), rules, max_tokens_ - 1 - rules.append_sep,
+        data.max_examples(), writer, *stats};
+    const auto read = [&](DocumentPiece* piece, int64_t* bytes) {
+      absl::StatusOr<bool> more = reader.Next(piece);
+      *bytes += piece->text.size();
+      return more;
+    };
+    const auto consume = [&](const DocumentPiece& piece, const DocumentCutter::Ids& ids) {
+      return cutter.Add(piece, ids);
+    };
+    return RunPipeline<DocumentPiece, DocumentCutter::Ids>(
+        read, encode, consume, Ticker(reader, options));
   };
-  return RunPipeline<DocumentPiece, DocumentCutter::Ids>(
-      read, encode, consume, Ticker(reader, options));
+  return OpenOrBuild(data, StoreKindOf(name(), tokenizer, {}, max_tokens_, rules.append_sep),
+      tokenizer, options, fill);
 }
 
 absl::StatusOr<double> LanguageModelTask::ChanceLoss(const ExampleStore& train) const {

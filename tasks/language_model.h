@@ -3,7 +3,10 @@
 #ifndef CLOZE_TASKS_LANGUAGE_MODEL_H_
 #define CLOZE_TASKS_LANGUAGE_MODEL_H_
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "tasks/data/readers.h"
 #include "tasks/store_builder.h"
@@ -11,25 +14,23 @@
 
 namespace cloze {
 
-// How documents become sequences of at most max_tokens: <class> tokens [<sep>].
+// The form of sequences that are cut from documents: <class> tokens [<sep>].
 struct DocumentRules {
-  int32_t max_tokens = 0;
   bool append_sep = true;
   bool ends_only = false;  // <class> only at the beginning of a document, <sep> only at its end
 };
-// Cuts documents into sequences and writes them: full ones, except that the last two of a document
-// share the rest evenly.
-absl::Status FillWithDocuments(const DataSpec& data, const DocumentRules& rules,
-    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-    DataStats* stats);
 
 // A task that learns the tokens of unlabelled text.
 class LanguageModelTask : public Task {
  public:
+  int32_t max_tokens() const override { return max_tokens_; }
   bool pretrains() const override { return true; }
   std::vector<Metric> metrics() const override;
   absl::Status CheckData(const DataSpec& data) const override {
     return CheckFirst<DocumentPiece>(data, Labels::kIgnored);
+  }
+  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
+    max_tokens_ = static_cast<int32_t>(std::min<int64_t>(longest, max_tokens_));
   }
   // The entropy of the frequencies of tokens.
   absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override;
@@ -38,7 +39,15 @@ class LanguageModelTask : public Task {
       const Model& model, const DataStats& stats, const DecodeOptions& options) const override;
 
  protected:
-  using Task::Task;
+  LanguageModelTask(std::string name, HeadKind head, std::string command, int32_t max_tokens)
+      : Task(std::move(name), head, std::move(command)), max_tokens_(max_tokens) {}
+  // Builds or opens the store of `data`, cut into sequences of max_tokens(), except that the last
+  // two of a document share the rest evenly.
+  absl::StatusOr<BuiltStore> BuildSequences(const DataSpec& data, const DocumentRules& rules,
+      const Tokenizer& tokenizer, const BuildOptions& options) const;
+
+ private:
+  int32_t max_tokens_;
 };
 
 // Returns the `top` likeliest tokens of a row of logits, as [{"token", "id", "score"}, ...].

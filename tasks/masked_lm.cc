@@ -24,21 +24,13 @@ std::string WithOwnMask(std::string text, const std::string& own) {
 class MaskedLm : public LanguageModelTask {
  public:
   explicit MaskedLm(const MaskedLmSpec& spec, HeadKind head = HeadKind::kMaskedLm)
-      : LanguageModelTask("masked_lm", head, "fill-mask"), spec_(spec) {}
+      : LanguageModelTask("masked_lm", head, "fill-mask", spec.max_tokens()), spec_(spec) {}
 
-  int32_t max_tokens() const override { return spec_.max_tokens(); }
-
-  void Describe(const DataSpec&, ModelConfig* config) const override {
-    config->head = HeadKind::kMaskedLm;
-  }
   absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
     if (spec_.causal_share() > 0 && config.relative.any())
       return SpecError(loaded, "masked_lm.causal_share",
           "cannot be used with a model with relative positions: expected 0");
     return Task::CheckModel(loaded, config);
-  }
-  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
-    spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
   }
 
   absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed) override {
@@ -51,20 +43,14 @@ class MaskedLm : public LanguageModelTask {
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.sep = spec_.append_sep(), .mask = true}));
-    return OpenOrBuild(data,
-        StoreKindOf("masked_lm", tokenizer, {}, spec_.max_tokens(), spec_.append_sep()), tokenizer,
-        options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return FillWithDocuments(data,
-              {.max_tokens = spec_.max_tokens(), .append_sep = spec_.append_sep()}, tokenizer,
-              options, writer, stats);
-        });
+    return BuildSequences(data, {.append_sep = spec_.append_sep()}, tokenizer, options);
   }
 
   std::vector<Example> Sequences(Example example, double done) const override {
     if (spec_.warmup_from_tokens() == 0 || done >= spec_.warmup_share())
       return Task::Sequences(std::move(example), done);
     constexpr int64_t kMultiple = 8;  // of lengths
-    const double from = spec_.warmup_from_tokens(), to = spec_.max_tokens();
+    const double from = spec_.warmup_from_tokens(), to = max_tokens();
     const auto longest = static_cast<int64_t>(from + (to - from) * done / spec_.warmup_share());
     return SplitSequence(example, longest / kMultiple * kMultiple, spec_.append_sep());
   }
@@ -123,16 +109,16 @@ class ReplacedTokens : public MaskedLm {
   std::vector<Metric> metrics() const override { return ReplacedTokensMetrics(); }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
-    config->head = HeadKind::kReplacedTokens;
+    config->head = head();
     config->pooler = true;
     config->training.auxiliary = {
         GeneratorOf(*config, settings().generator_size(), settings().share_embeddings())};
   }
   absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
     if (config.has(Role::kDiscriminatorOutput)) return MaskedLm::CheckModel(loaded, config);
-    return SpecError(loaded, "masked_lm.replaced_tokens",
-        absl::StrCat("the model is of the family ", config.family->model_type,
-            ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)"));
+    return SpecError(loaded, "masked_lm.replaced_tokens", "the model is of the family ",
+        config.family->model_type,
+        ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)");
   }
   // The generator's pass over the masked batch, then the model's over the batch of samples. The
   // loss of the samples is that of all tokens.

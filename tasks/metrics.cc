@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "tasks/scores.h"
 
 namespace cloze {
 namespace {
@@ -113,6 +112,21 @@ absl::StatusOr<Metric> FindMetric(absl::Span<const Metric> metrics, const std::s
 bool IsBetter(const Metric& metric, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
   return metric.better == Better::kSmaller ? value < best : value > best;
+}
+
+ModelScore ScoreOf(const MetricResults& results, const std::string& metric) {
+  ModelScore score;
+  for (const auto& [name, value] : results.values) {
+    if (name == metric) score.value = value;
+    if (name == "loss") score.loss = value;
+  }
+  return score;
+}
+
+int CompareModels(const Metric& metric, const ModelScore& a, const ModelScore& b) {
+  if (IsBetter(metric, a.value, b.value)) return 1;
+  if (IsBetter(metric, b.value, a.value)) return -1;
+  return (a.loss < b.loss) - (a.loss > b.loss);
 }
 
 double ClassCount::Precision() const { return Ratio(right, predicted, 0); }
@@ -252,9 +266,8 @@ MetricResults RegressionMetric::Results() const {
   }
   const double n = values_.size();
   return {{{"pearson", Correlation(values_, predicted_)},
-              {"spearman", Correlation(MeanRanks(values_), MeanRanks(predicted_))},
-              {"mse", Ratio(squares, n)}, {"mae", Ratio(distances, n)}},
-      {}};
+      {"spearman", Correlation(MeanRanks(values_), MeanRanks(predicted_))},
+      {"mse", Ratio(squares, n)}, {"mae", Ratio(distances, n)}}};
 }
 
 void MaskedLmMetric::Add(double loss_sum, int64_t correct, int64_t count) {

@@ -12,6 +12,7 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
+#include "tasks/scores.h"
 #include "tasks/tags.h"
 
 namespace cloze {
@@ -20,12 +21,12 @@ namespace cloze {
 struct MetricResults {
   // In output order. The first one selects the best model unless the spec names another. NaN:
   // nothing was counted.
-  std::vector<std::pair<std::string, double>> values;
+  std::vector<std::pair<std::string, double>> values = {};
   // Tables (per_class, per_type, confusion ...), each as JSON text.
-  std::vector<std::pair<std::string, std::string>> tables;
-  // What one label a text was answered, for a comparison with other models: {"labels": names,
-  // "true": their indices, "predicted": their indices}. Indices from labels.size() on stand for
-  // labels that the model does not have. Not in ToJson. "": not known, or above a million texts.
+  std::vector<std::pair<std::string, std::string>> tables = {};
+  // The answers of one label a text, for a comparison with other models: {"labels": names, "true":
+  // their indices, "predicted": their indices}. Indices from labels.size() on stand for labels that
+  // the model does not have. Not in ToJson. "": not known, or above a million texts.
   std::string answers = {};
 
   // Returns the value called `name`, or the first for an empty name. kSpec, with the known names,
@@ -53,6 +54,20 @@ absl::StatusOr<Metric> FindMetric(absl::Span<const Metric> metrics, const std::s
 // True if `value` of `metric` is better than `best`. NaN is never better, and any number is better
 // than NaN.
 bool IsBetter(const Metric& metric, double value, double best);
+
+// The values of an evaluation by which models are compared.
+struct ModelScore {
+  double value = kNaN;  // of the metric that decides
+  double loss = kNaN;   // on the same data; NaN: unknown
+};
+
+// Returns the score of the model with these results; NaN for what they lack.
+ModelScore ScoreOf(const MetricResults& results, const std::string& metric);
+
+// Returns 1 if `a` is better than `b`, -1 if it is worse, and 0 if neither is. The metric decides,
+// and any number is better than NaN. If the values are equal, the lower loss decides, unless one is
+// NaN. If neither is better, a run keeps the later model, and several runs the first one.
+int CompareModels(const Metric& metric, const ModelScore& a, const ModelScore& b);
 
 // Counts of items for one class: labelled with it, predicted as it, and both (`right`).
 struct ClassCount {

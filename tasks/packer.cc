@@ -1,7 +1,5 @@
 #include "tasks/packer.h"
 
-#include <utility>
-
 #include "core/base/status.h"
 
 namespace cloze {

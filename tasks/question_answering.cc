@@ -20,11 +20,9 @@ class AnswerMetrics : public TextEvaluation {
         questions_(questions) {}
 
  private:
-  LossSum Loss(const Pass& pass, Mat logits, int64_t*) const override {
+  LossSum Loss(const Pass& pass, Mat logits, int64_t* items) const override {
+    *items = pass.batch.sequences();
     return task_.Loss(model_.head(), pass, logits, 0, 0, pass.arena);
-  }
-  void AddLoss(double loss, int64_t, int64_t windows) override {
-    loss_ += loss, windows_ += windows;
   }
   void AddText(const TextLogits& text) override {
     const Question& question = questions_[count_++];
@@ -46,19 +44,16 @@ class AnswerMetrics : public TextEvaluation {
     f1_ += f1;
   }
   MetricResults Count() override {
-    MetricResults results;
-    results.values = {{"f1", f1_ / static_cast<double>(count_)},
-        {"exact_match", exact_ / static_cast<double>(count_)},
-        {"loss", loss_ / static_cast<double>(windows_)}};
-    return results;
+    const auto count = static_cast<double>(count_);
+    return {{{"f1", f1_ / count}, {"exact_match", exact_ / count}, {"loss", MeanLoss()}}};
   }
 
   const Task& task_;
   const QuestionAnsweringSpec& spec_;
   const Tokenizer& tokenizer_;
   const std::vector<Question>& questions_;
-  double exact_ = 0, f1_ = 0, loss_ = 0;
-  int64_t count_ = 0, windows_ = 0;
+  double exact_ = 0, f1_ = 0;
+  int64_t count_ = 0;
 };
 
 class QuestionAnswering : public Task {

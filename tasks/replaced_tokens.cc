@@ -46,12 +46,10 @@ class ReplacedTokensEvaluation : public Evaluation {
   MetricResults Results() override {
     const auto tokens = static_cast<double>(tokens_), masked = static_cast<double>(masked_);
     const double own = loss_ / tokens, generator = generator_loss_ / masked;
-    MetricResults results;
-    results.values = {{"loss", generator + weight_ * own}, {"generator_loss", generator},
+    return {{{"loss", generator + weight_ * own}, {"generator_loss", generator},
         {"replaced_loss", own}, {"accuracy", right_ / tokens}, {"precision", replaced_.Precision()},
         {"recall", replaced_.Recall()}, {"f1", replaced_.F1()},
-        {"generator_accuracy", generator_right_ / masked}};
-    return results;
+        {"generator_accuracy", generator_right_ / masked}}};
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
@@ -207,10 +206,8 @@ MetricResults ScoreRankings(
     sum.recall_at_100 += s.recall_at_100, sum.map_at_100 += s.map_at_100;
   }
   const double n = static_cast<double>(rankings.size());
-  MetricResults results;
-  results.values = {{"ndcg_at_10", sum.ndcg_at_10 / n}, {"mrr_at_10", sum.mrr_at_10 / n},
-      {"recall_at_100", sum.recall_at_100 / n}, {"map_at_100", sum.map_at_100 / n}};
-  return results;
+  return {{{"ndcg_at_10", sum.ndcg_at_10 / n}, {"mrr_at_10", sum.mrr_at_10 / n},
+      {"recall_at_100", sum.recall_at_100 / n}, {"map_at_100", sum.map_at_100 / n}}};
 }
 
 }  // namespace cloze

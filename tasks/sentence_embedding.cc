@@ -1,9 +1,7 @@
 // Sentence embedding: vectors of texts, close to each other for texts of like meaning.
 #include <algorithm>
-#include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "core/base/decimal.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
@@ -248,10 +246,9 @@ absl::Status CheckCollections(const LoadedSpec& loaded) {
   };
   const TaskSpec& spec = loaded.spec;
   if (names(spec.train()))
-    return SpecError(loaded, "train.files",
-        absl::StrCat(QuotePath(spec.train().files(0)),
-            " is a retrieval collection, for validation: expected pairs, such as its corpus.jsonl "
-            "with text_field \"title\" and text_pair_field \"text\""));
+    return SpecError(loaded, "train.files", QuotePath(spec.train().files(0)),
+        " is a retrieval collection, for validation: expected pairs, such as its corpus.jsonl "
+        "with text_field \"title\" and text_pair_field \"text\"");
   const DataSpec& validation = spec.validation();
   if (names(validation))
     return spec.evaluation().max_examples() == 0
@@ -271,8 +268,8 @@ absl::Status SentenceEmbedding::CheckModel(
   RETURN_IF_ERROR(CheckCollections(loaded));
   for (const int32_t columns : spec_.dimensions()) {
     if (columns > config.hidden)
-      return SpecError(loaded, "sentence_embedding.dimensions",
-          absl::StrCat(columns, ", but vectors of the model have ", config.hidden, " columns"));
+      return SpecError(loaded, "sentence_embedding.dimensions", columns,
+          ", but vectors of the model have ", config.hidden, " columns");
   }
   const std::string& start = loaded.spec.model().start_from();
   if (start.empty()) return absl::OkStatus();
@@ -286,9 +283,9 @@ absl::Status SentenceEmbedding::CheckModel(
   const Pooling::Kind pooling =
       static_cast<Pooling::Kind>(absl::c_find(kPools, (*vectors)->pool) - std::begin(kPools));
   if (pooling != spec_.pooling())
-    return SpecError(loaded, "sentence_embedding.pooling",
-        absl::StrCat("is ", Pooling::Kind_Name(spec_.pooling()),
-            ", but model.start_from makes vectors by ", Pooling::Kind_Name(pooling)));
+    return SpecError(loaded, "sentence_embedding.pooling", "is ",
+        Pooling::Kind_Name(spec_.pooling()), ", but model.start_from makes vectors by ",
+        Pooling::Kind_Name(pooling));
   return absl::OkStatus();
 }
 

@@ -110,7 +110,7 @@ class SequenceClassification : public LabelledTask {
   }
 
   absl::Status CheckData(const DataSpec& data) const override {
-    return CheckFirst<TextExample>(data, LabelsToRead());
+    return CheckFirst<TextExample>(data, LabelsToRead(spec_));
   }
   absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override;
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
@@ -196,13 +196,8 @@ class SequenceClassification : public LabelledTask {
     if (spec_.kind() == Spec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
     return LearnClassLabels(train, spec_, stop);
   }
-  Labels LabelsToRead() const {
-    return spec_.kind() == Spec::MULTI_LABEL  ? Labels::kSeveral
-           : spec_.kind() == Spec::REGRESSION ? Labels::kNumber
-                                              : Labels::kRequired;
-  }
   absl::StatusOr<TextReader> OpenTexts(const DataSpec& data, bool keep_lines = false) const {
-    return TextReader::Open(data, LabelsToRead(), keep_lines, LabelRuleOf(spec_));
+    return TextReader::Open(data, LabelsToRead(spec_), keep_lines, LabelRuleOf(spec_));
   }
   absl::Status Fill(const DataSpec& data, FoundLabels* found, const Tokenizer& tokenizer,
       const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;

@@ -21,8 +21,8 @@ absl::Status Task::CheckModel(const LoadedSpec& loaded, const ModelConfig& confi
 absl::Status Task::CheckLength(const LoadedSpec& loaded, absl::string_view field, int32_t tokens,
     const ModelConfig& config) const {
   if (tokens <= config.max_tokens()) return absl::OkStatus();
-  return SpecError(loaded, absl::StrCat(name_, ".", field),
-      absl::StrCat(tokens, ", but the model has ", config.max_tokens(), " positions"));
+  return SpecError(loaded, absl::StrCat(name_, ".", field), tokens, ", but the model has ",
+      config.max_tokens(), " positions");
 }
 
 absl::Status Task::Bind(const ModelConfig&, const Tokenizer* tokenizer, uint64_t) {

@@ -22,7 +22,7 @@ namespace cloze {
 
 class LabelledTask;
 
-// How a store will be used.
+// The use of a store.
 enum class DataUse { kTraining, kEvaluation };
 
 // An example of labelled data.
@@ -35,7 +35,7 @@ struct LabelledRecord {
 // Reads the next example; false at the end.
 using LabelledReader = std::function<absl::StatusOr<bool>(LabelledRecord*)>;
 
-// How a task reads its data.
+// The reading of a task's data.
 class TaskData {
  public:
   virtual ~TaskData() = default;
@@ -77,8 +77,10 @@ class Task : public TaskData, public Objective, public Answers {
   // an encoder that has max_tokens() positions.
   virtual absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const;
   // Writes into *config the head, what the model folder stores of the task, and the auxiliary
-  // models of its training.
-  virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
+  // models of its training. By default the head.
+  virtual void Describe(const DataSpec& /*train*/, ModelConfig* config) const {
+    config->head = head_;
+  }
   // Writes into *config what an evaluation with DecodeOptions::fit has fitted.
   virtual void DescribeFitted(const MetricResults& /*results*/, ModelConfig* /*config*/) const {}
   // The reverse of Describe and DescribeFitted: sets max_tokens(), at most `longest`, and the other

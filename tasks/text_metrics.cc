@@ -1,6 +1,5 @@
 #include "tasks/text_metrics.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/algorithm/container.h"

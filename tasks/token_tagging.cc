@@ -89,7 +89,7 @@ class TagMetrics : public TextEvaluation {
   // Without weights of labels, and divided by the number of words; with a CRF it is the loss of
   // whole windows. Words whose label the model does not have, and with a CRF their windows, have no
   // loss.
-  LossSum Loss(const Pass& pass, Mat logits, int64_t* targets) const override {
+  LossSum Loss(const Pass& pass, Mat logits, int64_t* words) const override {
     const bool crf = model_.head().has_crf();
     const Batch& batch = pass.batch;
     Batch known;
@@ -108,11 +108,10 @@ class TagMetrics : public TextEvaluation {
     }
     const Pass kept = {pass.params, pass.matmul, pass.arena, known};
     const Mat rows = Rows(logits, 0, known.rows.size());
-    *targets = rows.rows;
+    *words = rows.rows;
     return crf ? model_.head().CrfLoss(kept, rows, 0)
                : SoftmaxCrossEntropy(rows, known.targets.data(), 0, pass.arena);
   }
-  void AddLoss(double loss, int64_t targets, int64_t) override { loss_ += loss, words_ += targets; }
   void AddText(const TextLogits& text) override {
     std::vector<int> labels, predicted, further;
     for (const Example& window : text.windows) {
@@ -124,14 +123,12 @@ class TagMetrics : public TextEvaluation {
   }
   MetricResults Count() override {
     MetricResults results = metric_.Results();
-    results.values.emplace_back("loss", loss_ / words_);
+    results.values.emplace_back("loss", MeanLoss());
     return results;
   }
 
   TagDecoder decoder_;
   TaggingMetric metric_;
-  double loss_ = 0;
-  int64_t words_ = 0;
 };
 
 // Answers of one model.

@@ -77,11 +77,8 @@ std::array<int64_t, 3> CountRuns(
 
 std::vector<char32_t> VisibleCharacters(absl::string_view text) {
   std::vector<char32_t> characters;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    if (!IsPythonSpace(c.value)) characters.push_back(c.value);
-    at += c.size;
-  }
+  for (const char32_t c : CodePoints(text))
+    if (!IsPythonSpace(c)) characters.push_back(c);
   return characters;
 }
 

@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/types/span.h"
 #include "tasks/inference/evaluate.h"
-#include "tasks/model_fit.h"
+#include "tasks/training/run_inputs.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/input.h"

@@ -250,8 +250,8 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   const auto task = MakeTask(loaded.spec);
   if (task->pretrains() != pretrain)
-    return SpecError(loaded, task->name(),
-        absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
+    return SpecError(
+        loaded, task->name(), "is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`");
   Ranks& ranks = ProgramRanks();
   if (ranks.size() > 1 && (options.plan || !options.sweeps.empty() || loaded.spec.repeat() > 1))
     return UsageError("--plan, --sweep and repeat are for one rank");

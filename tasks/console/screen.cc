@@ -44,11 +44,7 @@ int WidthOf(int fd) {
 // Returns the first `columns` code points.
 std::string Cut(const std::string& line, size_t columns) {
   size_t end = 0;
-  while (end < line.size()) {
-    const bool begins = (line[end] & 0xC0) != 0x80;
-    if (begins && columns-- == 0) break;
-    ++end;
-  }
+  for (; columns > 0 && end < line.size(); --columns) end += CodePointAt(line, end).size;
   return line.substr(0, end);
 }
 

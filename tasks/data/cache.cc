@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "tasks/data/file_form.h"
@@ -169,9 +168,9 @@ absl::StatusOr<ExampleStore> OpenMade(
 }
 
 // Makes the store of `folder` or, with `by_content`, the one of that name and its content.
-absl::StatusOr<ExampleStore> MakeStore(const std::string& folder, bool by_content,
+absl::StatusOr<BuiltStore> MakeStore(const std::string& folder, bool by_content,
     const DataSpec& data, const StoreKind& kind, const BuildOptions& options,
-    absl::Span<const SourceFile> sources, FillStore fill, std::string* note) {
+    std::vector<SourceFile> sources, FillStore fill, std::string note) {
   DataStats stats;
   ASSIGN_OR_RETURN(std::unique_ptr<ExampleStoreWriter> writer,
       ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
@@ -192,8 +191,9 @@ absl::StatusOr<ExampleStore> MakeStore(const std::string& folder, bool by_conten
   ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
   for (const std::string& more :
       {stats.invalid_bytes > 0 ? FindNotUtf8(data, files) : "", OddTables(data)})
-    absl::StrAppend(note, note->empty() || more.empty() ? "" : "; ", more);
-  return OpenSound(made, kind, options);
+    absl::StrAppend(&note, note.empty() || more.empty() ? "" : "; ", more);
+  ASSIGN_OR_RETURN(ExampleStore store, OpenSound(made, kind, options));
+  return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
 }
 
 // OpenOrBuild of data with streams; `folder` is that of the key.
@@ -216,9 +216,8 @@ absl::StatusOr<BuiltStore> OpenOrRead(const std::string& folder, const DataSpec&
   }
   const bool by_content = options.made != BaseName(folder);  // false: of an earlier version
   if (!by_content) RETURN_IF_ERROR(RemoveStore(folder));
-  ASSIGN_OR_RETURN(
-      ExampleStore store, MakeStore(folder, by_content, data, kind, options, sources, fill, &note));
-  return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
+  return MakeStore(
+      folder, by_content, data, kind, options, std::move(sources), fill, std::move(note));
 }
 
 }  // namespace
@@ -282,10 +281,10 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
   } else if (options.only_cached) {
     return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
   }
-  ASSIGN_OR_RETURN(
-      ExampleStore store, MakeStore(folder, false, data, kind, options, sources, fill, &note));
-  WriteStamp(stamp, folder);
-  return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
+  auto built =
+      MakeStore(folder, false, data, kind, options, std::move(sources), fill, std::move(note));
+  if (built.ok()) WriteStamp(stamp, folder);
+  return built;
 }
 
 }  // namespace cloze

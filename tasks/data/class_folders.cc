@@ -1,7 +1,6 @@
 // FOLDERS files: a text per file, whose class is the name of the file's folder.
 #include <filesystem>
 
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/text.h"
 #include "tasks/data/format.h"

@@ -29,7 +29,6 @@ absl::StatusOr<MetricResults> Evaluate(
         {.max_new_tokens = most, .stop_flag = options.stop});
     return generator.Generate(sources, 0, [](size_t, auto) {});
   };
-  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
   std::vector<RoundBatch> round;  // one batch for each rank
   // Evaluates the round, unless this rank could not read it.
   const auto run = [&](absl::Status status) -> absl::Status {
@@ -41,7 +40,7 @@ absl::StatusOr<MetricResults> Evaluate(
       mine = evaluation->Run(model.NewPass(batch, options.compute), round[rank].examples);
       status = mine.status();
     }
-    if (status.ok() && stopped()) status = Error(Exit::kInterrupted, "stopped while evaluating");
+    if (status.ok()) status = CheckStopped(options.stop, "evaluating");
     RETURN_IF_ERROR(ranks.Agree(status));
     const std::vector<std::string> outputs = ranks.Gather(mine->Serialize());
     for (size_t i = 0; i < round.size(); ++i) {

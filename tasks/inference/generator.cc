@@ -1,7 +1,6 @@
 #include "tasks/inference/generator.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <optional>
 
@@ -227,8 +226,7 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
       logits.insert(logits.end(), rows.f32(r), rows.f32(r) + vocab);
   };
   for (bool prompt = true;; prompt = false) {
-    if (options_.stop_flag != nullptr && *options_.stop_flag)
-      return Error(Exit::kInterrupted, "stopped while generating");
+    RETURN_IF_ERROR(CheckStopped(options_.stop_flag, "generating"));
     std::vector<Running*> active;
     std::vector<Hypothesis*> hypotheses;
     std::vector<size_t> ends;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "tasks/inference/record_loop.h"
-
 namespace cloze {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -16,13 +15,11 @@ namespace {
 std::string Stripped(const std::string& text, bool lowercase) {
   std::string out;
   size_t end = 0;  // of `out`, after the last code point that is not white space
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    at += c.size;
-    if (out.empty() && IsSpace(c.value)) continue;
-    const std::u32string kept = lowercase ? Lowercase(c.value) : std::u32string(1, c.value);
-    for (const char32_t value : kept) AppendUtf8(value, &out);
-    if (!IsSpace(c.value)) end = out.size();
+  for (const char32_t c : CodePoints(text)) {
+    if (out.empty() && IsSpace(c)) continue;
+    for (const char32_t kept : lowercase ? Lowercase(c) : std::u32string(1, c))
+      AppendUtf8(kept, &out);
+    if (!IsSpace(c)) end = out.size();
   }
   out.resize(end);
   return out;

@@ -43,8 +43,7 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Query> text
   int adapter = 0;              // of the batch
   std::vector<double*> places;  // of the batch's rows, in `logs`
   Packer packer(options.batch_tokens, [&](const Batch& batch) -> absl::Status {
-    if (options.stop != nullptr && *options.stop)
-      return Error(Exit::kInterrupted, "stopped while scoring");
+    RETURN_IF_ERROR(CheckStopped(options.stop, "scoring"));
     RETURN_IF_ERROR(model.ReadEmbeddings(batch.ids));
     model.arena().Reset();
     const Pass pass = model.NewPass(batch, options.compute, false, 0, adapter);

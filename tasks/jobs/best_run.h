@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "tasks/choice.h"
+#include "tasks/metrics.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/trainer.h"
 

@@ -1,6 +1,5 @@
 #include "tasks/jobs/column.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/algorithm/container.h"

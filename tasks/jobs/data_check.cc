@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -68,8 +67,8 @@ absl::StatusOr<OrderedJson> CheckData(
     const LoadedSpec& given, const std::string& scratch, const std::atomic<bool>* stop) {
   LoadedSpec loaded = given;
   KeepRulesOf(loaded.spec.output().directory(), &loaded.spec);
-  ASSIGN_OR_RETURN(const RunInputs inputs,
-      LoadRunInputs(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
+  ASSIGN_OR_RETURN(
+      const RunInputs inputs, LoadRunInputs(loaded, {.cache_dir = scratch, .stop = stop}));
   const std::vector<std::string> labels = CountedLabels(inputs.config);
   const ExampleStore* validation = inputs.validation ? &inputs.validation->store : nullptr;
   ASSIGN_OR_RETURN(const Findings found, Compare(inputs.train->store, validation, stop));

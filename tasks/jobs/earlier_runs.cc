@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "tasks/choice.h"
 #include "tasks/jobs/best_run.h"
+#include "tasks/metrics.h"
 #include "tasks/run/checkpoint.h"
 
 namespace cloze {

@@ -36,8 +36,7 @@ absl::StatusOr<PlanData> OpenCache(const LoadedSpec& loaded, const PlanOptions& 
   if (!PathExists(cache)) return Error(Exit::kNoInput, "no token cache");
   PlanData data;
   ASSIGN_OR_RETURN(data.inputs,
-      LoadRunInputs(loaded,
-          {.cache_dir = cache, .progress = nullptr, .stop = options.stop, .only_cached = true}));
+      LoadRunInputs(loaded, {.cache_dir = cache, .stop = options.stop, .only_cached = true}));
   return data;
 }
 
@@ -64,8 +63,8 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
     *sample = *std::move(taken);
     *data = sample->data;
   }
-  auto inputs = LoadRunInputs(part,
-      {.cache_dir = JoinPath(options.scratch, "cache"), .progress = nullptr, .stop = options.stop});
+  auto inputs =
+      LoadRunInputs(part, {.cache_dir = JoinPath(options.scratch, "cache"), .stop = options.stop});
   if (!inputs.ok()) {
     const absl::Status status = RestoreNames(result.train, inputs.status());
     return RestoreNames(result.validation, status);

@@ -1,7 +1,5 @@
 #include "tasks/run/result_sentence.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"

@@ -12,7 +12,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
-#include "core/base/file.h"
 #include "tasks/data/example_store.h"
 
 namespace cloze {

@@ -9,7 +9,6 @@
 #include "core/tensor/mat.h"
 #include "proto/spec.h"
 #include "proto/state.pb.h"
-#include "tasks/choice.h"
 #include "tasks/data/cache.h"
 #include "tasks/metrics.h"
 

@@ -52,12 +52,12 @@ absl::Status BestModel::Restore() {
     ASSIGN_OR_RETURN(const TrainerState then, ReadTrainerState(checkpoint));
     RETURN_IF_ERROR(run_.model->Resume(checkpoint, then));
     const auto average = run_.model->UseAverage();
-    run_.Note(absl::StrCat(lost, ": restored from ", checkpoint));
+    run_.Note(lost, ": restored from ", checkpoint);
     run_.model->GatherWeights();
     return Write(then.step(), BestOf(state));
   }
   if (finished) return absl::OkStatus();  // Finish reports it
-  run_.Note(absl::StrCat(lost, ": the next evaluation saves another"));
+  run_.Note(lost, ": the next evaluation saves another");
   ForgetBest(&state);
   return absl::OkStatus();
 }
@@ -90,8 +90,8 @@ absl::Status BestModel::Keep(const MetricResults& results, double value) {
   if (ExitOf(saved) == Exit::kIo && !run_.clock->over()) {
     unsaved_ = {
         step, value, results, run_.ranks().first() ? run_.model->Weights() : std::vector<float>()};
-    run_.Note(absl::StrCat("cannot save the best model: ", saved.message(),
-        "; training continues, and it is tried again"));
+    run_.Note("cannot save the best model: ", saved.message(),
+        "; training continues, and it is tried again");
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(saved);
@@ -114,7 +114,7 @@ absl::Status BestModel::SaveUnsaved() {
   run_.progress->SkipTime();
   const std::string what = absl::StrCat("the best model, of step ", unsaved_->step);
   if (!saved.ok()) return Annotate(saved, what);
-  run_.Note(absl::StrCat("wrote ", what));
+  run_.Note("wrote ", what);
   Record(unsaved_->step, MetricResults(unsaved_->results), unsaved_->value);
   return absl::OkStatus();
 }
@@ -167,8 +167,8 @@ absl::Status BestModel::Finish() {
     return absl::OkStatus();  // an earlier process has written the model and its
                               // results
   if (measured && !latest_.values.empty()) {
-    run_.Note(absl::StrCat(state.metric(),
-        " was never a number: the result is the last model (evaluation.metric names another one)"));
+    run_.Note(state.metric(),
+        " was never a number: the result is the last model (evaluation.metric names another one)");
   }
   const auto average = run_.model->UseAverage();
   run_.model->GatherWeights();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/choice.h"
+#include "tasks/metrics.h"
 #include "tasks/training/training_run.h"
 
 namespace cloze {

@@ -9,19 +9,20 @@ namespace cloze {
 
 absl::Status Checkpoints::Resume(const std::string& path) {
   if (const std::string& fork = run_.options.fork; !fork.empty())
-    run_.Note(absl::StrCat("the run directory has a run already: it is resumed, and ",
-        QuotePath(fork), " is ignored"));
+    run_.Note(
+        "the run directory has a run already: it is resumed, and ", QuotePath(fork), " is ignored");
   TrainerState& state = run_.state;
   run_.clock->Resume(state.seconds());
   run_.saved_step = state.step();
   if (!run_.inputs->validation.has_value()) state.set_evaluation_due(false);
   RETURN_IF_ERROR(best_.Restore());
   RETURN_IF_ERROR(run_.model->Resume(path, state));
-  run_.Note(absl::StrCat("resumed at ", run_.clock->Describe(state.step()), " from ", path));
+  run_.Note("resumed at ", run_.clock->Describe(state.step()), " from ", path);
   const bool one_pass =
       MostTokens(run_.spec(), *run_.inputs->task) <= run_.spec().batch().micro_tokens();
-  if (std::string warning = CodeWarning(state, run_.inputs->compute, one_pass); !warning.empty())
-    run_.Note(std::move(warning));
+  if (const std::string warning = CodeWarning(state, run_.inputs->compute, one_pass);
+      !warning.empty())
+    run_.Note(warning);
   return absl::OkStatus();
 }
 
@@ -45,8 +46,7 @@ absl::Status Checkpoints::Save(bool last) {
   const std::string next = run_.save_every > 0
                                ? absl::StrCat("in ", Counted(run_.save_every, "step"))
                                : "after a tenth of the run";
-  run_.Note(
-      absl::StrCat("cannot save: ", status.message(), "; training continues, next try ", next));
+  run_.Note("cannot save: ", status.message(), "; training continues, next try ", next);
   return absl::OkStatus();
 }
 

@@ -75,24 +75,19 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTrainingTexts(
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTrainingTexts(
     const TaskSpec& spec, ReadingEnd end) {
   const DataSpec& data = spec.train();
-  using Classification = SequenceClassificationSpec;
-  const Classification& classes = spec.sequence_classification();
+  const SequenceClassificationSpec& classes = spec.sequence_classification();
   switch (spec.task_case()) {
     case TaskSpec::kMaskedLm:
     case TaskSpec::kCausalLm: return OpenTrainingTexts<DocumentPiece>(data, Labels::kIgnored, end);
     case TaskSpec::kTokenTagging:
       return OpenTrainingTexts<TaggedSentence>(data, Labels::kRequired, end);
     case TaskSpec::kSequenceClassification:
-      return OpenTrainingTexts<TextExample>(data,
-          classes.kind() == Classification::MULTI_LABEL  ? Labels::kSeveral
-          : classes.kind() == Classification::REGRESSION ? Labels::kNumber
-                                                         : Labels::kRequired,
-          end, LabelRuleOf(classes));
+      return OpenTrainingTexts<TextExample>(data, LabelsToRead(classes), end, LabelRuleOf(classes));
     default: return OpenTrainingTexts<TextExample>(data, Labels::kIgnored, end);
   }
 }
 
-// What decides on kind and size.
+// Facts that decide on kind and size.
 struct TextFacts {
   double bytes = 0;     // of all texts, estimated from the first ones
   double unspaced = 0;  // share of the letters
@@ -106,11 +101,9 @@ absl::StatusOr<TextFacts> LookAtTexts(const TaskSpec& spec, int64_t stored) {
     ASSIGN_OR_RETURN(const bool more, texts->Next(&text));
     if (!more) break;
     read += static_cast<int64_t>(text.size());
-    for (size_t at = 0; at < text.size();) {
-      const CodePoint c = CodePointAt(text, at);
-      letters += IsLetter(c.value);
-      unspaced += IsUnspaced(c.value);
-      at += c.size;
+    for (const char32_t c : CodePoints(text)) {
+      letters += IsLetter(c);
+      unspaced += IsUnspaced(c);
     }
   }
   const int64_t position = texts->position();

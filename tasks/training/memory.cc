@@ -6,7 +6,6 @@
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
 #include "core/ops/profile.h"
-#include "encoder/model.h"
 #include "tasks/compute_type.h"
 #include "tasks/update/gradient_sum.h"
 #include "tasks/update/optimizer.h"

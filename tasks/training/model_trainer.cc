@@ -13,7 +13,6 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
-#include "encoder/model.h"
 #include "tasks/compute_type.h"
 #include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"

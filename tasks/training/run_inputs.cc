@@ -18,13 +18,30 @@
 #include "tasks/data_summary.h"
 #include "tasks/findings.h"
 #include "tasks/labelled_task.h"
-#include "tasks/model_fit.h"
 #include "tasks/training/learned_vocab.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kCheckedBytes = 1 << 20;  // of texts, for a vocabulary in a check
+
+// Returns the field of the spec that says where the tokenizer is.
+std::string TokenizerField(const TaskSpec& spec) {
+  return spec.model().tokenizer().empty() && !spec.model().start_from().empty() ? "model.start_from"
+                                                                                : "model.tokenizer";
+}
+
+// Returns an error unless the task fits the kind of model, the vocabulary its embedding table, and
+// the longest sequence its positions.
+absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
+    const Tokenizer& tokenizer) {
+  if (tokenizer.vocab_size() > config.vocab) {
+    return AtField(loaded, TokenizerField(loaded.spec),
+        Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
+            " tokens: expected at most ", config.vocab, ", the vocabulary of the model"));
+  }
+  return task.CheckModel(loaded, config);
+}
 
 void SetDropout(const ModelSpec& model, ModelConfig* config) {
   if (config->encoder != nullptr) {
@@ -64,36 +81,30 @@ absl::StatusOr<ModelConfig> WithDecoder(
   return pair;
 }
 
-// Sets the ids that transformers would else take from the family's own vocabulary.
-void SetSpecialIds(const Tokenizer& tokenizer, ModelConfig* config) {
-  if (!config->special_ids.empty()) return;
-  const int32_t begin = tokenizer.special().cls, end = tokenizer.special().sep;
-  config->special_ids = {{kSpecialIds[0], begin}, {kSpecialIds[1], begin}, {kSpecialIds[2], end},
-      {kSpecialIds[3], end}};
-}
-
 absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokenizer& tokenizer) {
   const ModelSpec& model = loaded.spec.model();
+  const SpecialIds& special = tokenizer.special();
+  ModelConfig config;
   if (model.start_from().empty()) {
-    ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(model.encoder()));
+    ASSIGN_OR_RETURN(config, ConfigFromSpec(model.encoder()));
     config.vocab = tokenizer.vocab_size();
-    config.SetPad(std::max(tokenizer.special().pad, 0));
-    config.end_id = tokenizer.special().sep;
-    SetDropout(model, &config);
-    SetSpecialIds(tokenizer, &config);
-    return WithDecoder(loaded, tokenizer, config);
-  }
-  auto config_or = LoadConfig(model.start_from());
-  if (!config_or.ok()) return AtField(loaded, "model.start_from", config_or.status());
-  ModelConfig config = *std::move(config_or);
-  if (config.int8) {
-    return AtField(loaded, "model.start_from",
-        Error(Exit::kMismatch, QuotePath(model.start_from()),
-            ": is quantized: expected a model with floating-point weights (train that one, then "
-            "quantize the result)"));
+    config.SetPad(std::max(special.pad, 0));
+    config.end_id = special.sep;
+  } else {
+    auto start = LoadConfig(model.start_from());
+    if (start.ok() && start->int8)
+      start = Error(Exit::kMismatch, QuotePath(model.start_from()),
+          ": is quantized: expected a model with floating-point weights (train that one, then "
+          "quantize the result)");
+    if (!start.ok()) return AtField(loaded, "model.start_from", start.status());
+    config = *std::move(start);
   }
   SetDropout(model, &config);
-  SetSpecialIds(tokenizer, &config);
+  // The ids that transformers would else take from the family's own vocabulary.
+  if (config.special_ids.empty()) {
+    config.special_ids = {{kSpecialIds[0], special.cls}, {kSpecialIds[1], special.cls},
+        {kSpecialIds[2], special.sep}, {kSpecialIds[3], special.sep}};
+  }
   return WithDecoder(loaded, tokenizer, config);
 }
 
@@ -198,6 +209,24 @@ absl::Status DescribeTask(
 
 }  // namespace
 
+absl::Status AtData(
+    const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
+  const Exit exit = ExitOf(status);
+  return exit == Exit::kSpec || exit == Exit::kNoInput
+             ? AtField(loaded, exit == Exit::kNoInput ? field + ".files" : field, status)
+             : status;
+}
+
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
+    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options) {
+  RETURN_IF_ERROR(CheckFit(loaded, task, config, tokenizer));
+  const bool held_out = &data == &loaded.spec.validation();
+  auto built =
+      task.Build(data, held_out ? DataUse::kEvaluation : DataUse::kTraining, tokenizer, options);
+  if (!built.ok()) return AtData(loaded, held_out ? "validation" : "train", built.status());
+  return built;
+}
+
 RunFacts RunInputs::facts() const {
   return {.rows = static_cast<double>(train->store.size()),
       .tokens = static_cast<double>(train->store.tokens()),
@@ -227,7 +256,7 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
   RETURN_IF_ERROR(VerifySpec(loaded));
   const RuntimeSpec& runtime = loaded.spec.runtime();
   SetThreads(runtime.threads() > 0 ? runtime.threads() : Threads());
-  return ComputeOf(runtime.compute(), Use::kTraining);
+  return TrainingType(runtime.compute());
 }
 
 absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several) {

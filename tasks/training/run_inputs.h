@@ -1,4 +1,4 @@
-// What a run reads: spec, tokenizer, task, model config, and stores of examples.
+// The inputs of a run: spec, tokenizer, task, model config, and stores of examples.
 #ifndef CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
 #define CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
 
@@ -31,7 +31,7 @@ struct RunInputs {
   std::vector<TextPair> pairs;  // of evaluation.pairs
   StartVectors start;           // of model.encoder.word_vectors
 
-  // What its default settings depend on.
+  // Returns the facts on which the default settings depend.
   RunFacts facts() const;
   MadeStores stores() const { return {train->name(), validation ? validation->name() : ""}; }
   // Returns a name that changes with what evaluations measure: the validation data, how many of its
@@ -49,6 +49,15 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 // kSpec, naming it, if the data have a stream that would be read more than once: because it is
 // named twice, or because of `several` runs, of which that text tells (empty: one run).
 absl::Status CheckStreams(const LoadedSpec& loaded, absl::string_view several = "");
+
+// Adds the place of `field` to an error about the spec (where files are, how they are read); errors
+// about the content of a file have a place already.
+absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
+
+// Builds the store of `data`, the spec's train or validation, for the model of `config`. Errors
+// name the place in the spec; kMismatch or kSpec if tokens or lengths do not fit the model.
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
+    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
 
 // Checks that the files and folders that the spec names exist and fit together: the model and its
 // tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the

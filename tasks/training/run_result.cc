@@ -1,17 +1,41 @@
 #include "tasks/training/run_result.h"
 
 #include <cmath>
+#include <set>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/base/text.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "core/base/system.h"
+#include "core/base/threads.h"
+#include "core/ops/matmul.h"
+#include "tasks/data_summary.h"
 #include "tasks/training/plateau.h"
 
 namespace cloze {
 namespace {
 
-OrderedJson NumberOrNull(double value) {
-  return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
+constexpr int64_t kMaxExamples = 100'000;
+
+// "AMD EPYC 9654"; "" where the system does not say.
+std::string CpuName() {
+  const std::string text = ReadSystemFile("/proc/cpuinfo");
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const size_t colon = line.find(':');
+    if (absl::StartsWith(line, "model name") && colon != line.npos)
+      return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+  }
+  return "";
+}
+
+absl::StatusOr<OrderedJson> Describe(
+    const BuiltStore& built, const std::vector<std::string>& labels) {
+  ASSIGN_OR_RETURN(
+      const StoreContent content, ContentOf(built.store, labels.size(), kMaxExamples, nullptr));
+  return SummaryOf(built.store.stats(), content, labels);
 }
 
 // Returns the label that the model gives to every text although they have several, by the confusion
@@ -21,24 +45,18 @@ std::string OnlyAnswer(const MetricResults& best) {
     if (name != "confusion" || text == "null") continue;
     const Json table = Json::parse(text);
     const Json& counts = table["counts"];
-    int64_t labels = 0, answers = 0;
-    std::string only;
-    for (size_t l = 0; l < counts.size(); ++l) {
-      int64_t labelled = 0, predicted = 0;
-      for (size_t other = 0; other < counts.size(); ++other) {
-        labelled += counts[l][other].get<int64_t>();
-        predicted += counts[other][l].get<int64_t>();
-      }
-      labels += labelled > 0;
-      answers += predicted > 0;
-      if (predicted > 0) only = table["labels"][l].get<std::string>();
+    std::set<size_t> labels, answers;
+    for (size_t label = 0; label < counts.size(); ++label) {
+      for (size_t answer = 0; answer < counts.size(); ++answer)
+        if (counts[label][answer] > 0) labels.insert(label), answers.insert(answer);
     }
-    return labels > 1 && answers == 1 ? only : "";
+    const bool one = labels.size() > 1 && answers.size() == 1;
+    return one ? table["labels"][*answers.begin()].get<std::string>() : "";
   }
   return "";
 }
 
-// What is known as learning nothing, "" otherwise. `value`: of the metric of the sentence.
+// Returns how a model answers that has learned nothing; else "". `value`: of the sentence's metric.
 std::string SameAnswer(const TaskSpec& spec, const MetricResults& best, double value) {
   const auto kind = spec.sequence_classification().kind();
   if (spec.has_sequence_classification() && kind == SequenceClassificationSpec::REGRESSION)
@@ -80,22 +98,32 @@ std::string Sentence(const TaskSpec& spec, double value, const Baselines& baseli
 
 }  // namespace
 
-RunResult DescribeResult(
+absl::Status WriteRunInfo(
+    const std::string& path, const RunInputs& inputs, const std::string& program) {
+  if (PathExists(path)) return absl::OkStatus();
+  OrderedJson about = {{"program", program},
+      {"machine", {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
+                      {"matmul", MatmulLibrary()}, {"compute", NameOf(inputs.compute)}}}};
+  const std::vector<std::string> labels = CountedLabels(inputs.config);
+  ASSIGN_OR_RETURN(about["data"]["train"], Describe(*inputs.train, labels));
+  if (inputs.validation.has_value()) {
+    ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*inputs.validation, labels));
+  }
+  return WriteFileAtomically(path, ToJsonText(about));
+}
+
+OrderedJson DescribeResult(
     const TaskSpec& spec, const MetricResults& best, const Baselines& baselines, int64_t steps) {
-  RunResult result;
-  if (baselines.metric.empty()) return result;
+  if (baselines.metric.empty()) return nullptr;
   const auto found = best.Value(baselines.metric);
-  if (!found.ok()) return result;
-  result.sentence = Sentence(spec, *found, baselines);
+  if (!found.ok()) return nullptr;
+  OrderedJson result = {{"sentence", Sentence(spec, *found, baselines)}, {"warning", nullptr},
+      {"metric", baselines.metric}, {"value", *found}, {"examples", baselines.examples},
+      {"unit", spec.has_token_tagging() ? "words" : "rows"},
+      {"baselines", {{"most_frequent", baselines.most_frequent}, {"words", baselines.words}}}};
   if (const std::string same = SameAnswer(spec, best, *found); !same.empty())
-    result.warning = absl::StrCat("warning: the model ", same,
+    result["warning"] = absl::StrCat("warning: the model ", same,
         ": it has not learned from the texts (", LearningAdvice(spec, steps), ")");
-  result.json = {{"sentence", result.sentence},
-      {"warning", result.warning.empty() ? OrderedJson() : OrderedJson(result.warning)},
-      {"metric", baselines.metric}, {"value", NumberOrNull(*found)},
-      {"examples", baselines.examples}, {"unit", spec.has_token_tagging() ? "words" : "rows"},
-      {"baselines", {{"most_frequent", NumberOrNull(baselines.most_frequent)},
-                        {"words", NumberOrNull(baselines.words)}}}};
   return result;
 }
 

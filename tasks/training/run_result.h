@@ -1,33 +1,31 @@
-// What a run has reached, in a sentence for the user and in result.json.
+// Files of a run for `cloze report`: about.json at its start, result.json at its end.
 #ifndef CLOZE_TASKS_TRAINING_RUN_RESULT_H_
 #define CLOZE_TASKS_TRAINING_RUN_RESULT_H_
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/base/json.h"
-#include "proto/task.pb.h"
 #include "tasks/baselines.h"
-#include "tasks/metrics.h"
+#include "tasks/training/run_inputs.h"
 
 namespace cloze {
+
+// Writes about.json, the data of a run and the machine on which it began, atomically unless the
+// file exists. Counts at most 100,000 examples, evenly spaced. `program`: name and version.
+absl::Status WriteRunInfo(
+    const std::string& path, const RunInputs& inputs, const std::string& program);
 
 // File of a finished run that has validation data and baselines.
 inline constexpr char kResultName[] = "result.json";
 
-struct RunResult {
-  // "right on 94.1 % of 660 held-out rows (most frequent class 27 %, words alone 88 %)"; empty: the
-  // task has no baselines.
-  std::string sentence;
-  std::string warning;  // empty, or that the model gives the same answer to every text
-  // {"sentence", "warning", "metric", "value", "examples", "unit": "rows" or "words", "baselines":
-  // {"most_frequent", "words"}}; null where not defined.
-  OrderedJson json;
-};
-
-// Describes `best`, the results of the best model of a run of `steps` steps.
-RunResult DescribeResult(
+// Describes `best`, the results of the best model of a run of `steps` steps: {"sentence",
+// "warning", "metric", "value", "examples", "unit": "rows" or "words", "baselines":
+// {"most_frequent", "words"}}; null if the task has no baselines. The sentence is like "right
+// on 94.1 % of 660 held-out rows (most frequent class 27 %, words alone 88 %)"; the warning is
+// null, or that the model gives the same answer to every text. Numbers that are not defined are
+// NaN.
+OrderedJson DescribeResult(
     const TaskSpec& spec, const MetricResults& best, const Baselines& baselines, int64_t steps);
 
 }  // namespace cloze

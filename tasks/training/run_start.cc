@@ -1,4 +1,4 @@
-// How a run starts: anew, from its own checkpoint, or with the weights of another run.
+// The start of a run: anew, from its own checkpoint, or with the weights of another run.
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -16,7 +16,7 @@
 namespace cloze {
 namespace {
 
-// What rank 0 chooses for all ranks.
+// The choices of rank 0 for all ranks.
 struct RootChoices {
   MadeStores made;
   int64_t micro_tokens = 0;
@@ -70,24 +70,26 @@ absl::StatusOr<std::string> FindRun(const std::string& directory, LoadedSpec* lo
 void NoteIdleRanks(int64_t step_tokens, int64_t micro_tokens, TrainingRun* run) {
   const int ranks = run->ranks().size();
   if (ranks == 1 || CeilDiv(step_tokens, micro_tokens) >= ranks) return;
-  run->Note(
-      absl::StrCat("batch.micro_tokens: a step of ", step_tokens, " tokens has fewer passes of ",
-          micro_tokens, " tokens than there are ranks; some ranks wait (set it to ",
-          step_tokens / ranks, " or less)"));
+  run->Note("batch.micro_tokens: a step of ", step_tokens, " tokens has fewer passes of ",
+      micro_tokens, " tokens than there are ranks; some ranks wait (set it to ",
+      step_tokens / ranks, " or less)");
+}
+
+// Returns a function that shows the progress of a stage.
+std::function<void(int64_t done, int64_t total)> Showing(const char* stage, TrainingRun* run) {
+  return [stage, run](int64_t done, int64_t total) {
+    if (run->options.preparing != nullptr) run->options.preparing(stage, done, total);
+  };
 }
 
 // If the run learns its vocabulary, makes the spec name it; rank 0 writes it.
 absl::Status UseLearnedVocab(const std::string& checkpoint, TaskSpec* spec, TrainingRun* run) {
   if (!LearnsVocabulary(*spec)) return absl::OkStatus();
   std::string report;
-  LearnOptions learning = {.stop = run->options.stop};
-  if (run->options.preparing != nullptr) {
-    learning.progress = [run](int64_t done, int64_t total) {
-      run->options.preparing("learning the vocabulary", done, total);
-    };
-  }
+  const LearnOptions learning = {
+      .progress = Showing("learning the vocabulary", run), .stop = run->options.stop};
   if (run->ranks().first()) RETURN_IF_ERROR(MakeVocabFolder(*spec, checkpoint, learning, &report));
-  if (!report.empty()) run->Note(std::move(report));
+  if (!report.empty()) run->Note(report);
   spec->mutable_model()->set_tokenizer(VocabFolder(*spec));
   return absl::OkStatus();
 }
@@ -105,19 +107,14 @@ absl::StatusOr<std::string> LoadRun(
     root->made = {state.data_fingerprint(),
         state.has_validation_store() ? state.validation_store() : kUnnamedStore};
   }
-  BuildOptions build = {.cache_dir = CacheFolder(loaded.spec),
-      .progress = nullptr,
+  const BuildOptions build = {.cache_dir = CacheFolder(loaded.spec),
+      .progress = Showing("tokenizing", run),
       .stop = run->options.stop,
       .reads_streams = first};
-  if (run->options.preparing != nullptr) {
-    build.progress = [run](int64_t done, int64_t total) {
-      run->options.preparing("tokenizing", done, total);
-    };
-  }
   if (!first) loaded.spec.mutable_batch()->set_micro_tokens(root->micro_tokens);
   RETURN_IF_ERROR(UseLearnedVocab(checkpoint, &loaded.spec, run));
   ASSIGN_OR_RETURN(RunInputs inputs, LoadRunInputs(loaded, build, root->made, &run->notes));
-  for (std::string& note : found) run->Note(std::move(note));
+  for (const std::string& note : found) run->Note(note);
   if (!checkpoint.empty()) RETURN_IF_ERROR(CheckSameData(state, *inputs.train, checkpoint));
   inputs.compute = compute;
   const auto settings = ChooseSettings(inputs.facts(), &inputs.loaded.spec);
@@ -147,11 +144,11 @@ void NoteSchedule(double steps_per_epoch, TrainingRun* run) {
   if (clock.timed() && spec.schedule().steps() > 0)
     run->Note(
         "warning: schedule.steps is ignored, because schedule.time_budget_minutes ends the run");
-  for (std::string& warning : FieldsWithoutEffect(spec)) run->Note(std::move(warning));
+  for (const std::string& warning : FieldsWithoutEffect(spec)) run->Note(warning);
   const int64_t warmup = spec.schedule().warmup_steps();
   if (!clock.timed() && warmup >= clock.total_steps())
-    run->Note(absl::StrCat("warning: schedule.warmup_steps is ", warmup, ", but the run has ",
-        Counted(clock.total_steps(), "step"), ": the learning rate rises until its end"));
+    run->Note("warning: schedule.warmup_steps is ", warmup, ", but the run has ",
+        Counted(clock.total_steps(), "step"), ": the learning rate rises until its end");
   if (clock.timed())
     run->Note("with schedule.time_budget_minutes, repeated runs are not bit-identical");
 }
@@ -237,7 +234,7 @@ absl::Status ForkRun(TrainingRun* run) {
   RETURN_IF_ERROR(run->model->LoadWeights(found, &run->notes));
   run->state.set_forked_from(found);
   run->saved_step = -1;  // saves step 0: the other run may be deleted
-  run->Note(absl::StrCat("a new run with the weights of ", found));
+  run->Note("a new run with the weights of ", found);
   return absl::OkStatus();
 }
 

@@ -61,9 +61,8 @@ absl::StatusOr<StartVectors> ReadStartVectors(
   const std::string& path = loaded.spec.model().encoder().word_vectors();
   if (path.empty()) return StartVectors();
   if (IsStream(path))
-    return SpecError(loaded, kField,
-        absl::StrCat(QuoteInput(path),
-            " can be read only once, but it is read at each start: expected a file"));
+    return SpecError(loaded, kField, QuoteInput(path),
+        " can be read only once, but it is read at each start: expected a file");
   auto start = Read(path, config, tokenizer);
   return start.ok() ? start : AtField(loaded, kField, start.status());
 }

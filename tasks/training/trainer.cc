@@ -6,7 +6,6 @@
 #include "core/base/system.h"
 #include "tasks/run/trainer_state.h"
 #include "tasks/training/plateau.h"
-#include "tasks/training/run_info.h"
 #include "tasks/training/run_result.h"
 
 namespace cloze {
@@ -49,13 +48,12 @@ absl::Status Trainer::Conclude(Summary* summary) {
   ASSIGN_OR_RETURN(const Baselines baselines,
       MeasureBaselines(spec(), inputs.config, *inputs.tokenizer, inputs.train->store,
           inputs.validation->store, run_.options.stop));
-  RunResult result = DescribeResult(spec(), summary->best, baselines, summary->steps);
-  if (result.sentence.empty()) return absl::OkStatus();
-  run_.Note(absl::StrCat("result: ", result.sentence));
-  if (!result.warning.empty()) run_.Note(result.warning);
-  RETURN_IF_ERROR(WriteFileAtomically(run_.folder->Path(kResultName), ToJsonText(result.json)));
-  summary->result = std::move(result.json);
-  return absl::OkStatus();
+  summary->result = DescribeResult(spec(), summary->best, baselines, summary->steps);
+  const OrderedJson& result = summary->result;
+  if (result.is_null()) return absl::OkStatus();
+  run_.Note("result: ", result["sentence"].get<std::string>());
+  if (result["warning"].is_string()) run_.Note(result["warning"].get<std::string>());
+  return WriteFileAtomically(run_.folder->Path(kResultName), ToJsonText(result));
 }
 
 absl::Status Trainer::Begin() {
@@ -131,9 +129,8 @@ absl::Status Trainer::Evaluate() {
     run_.state.set_evaluation_due(false);
     WatchSources();
     if (OutOfPatience(spec(), run_.state) && !run_.clock->over()) {
-      run_.Note(absl::StrCat("no better ", run_.state.metric(), " in ",
-          run_.state.evaluations_without_best(), " evaluations: the run ends after step ",
-          run_.state.step()));
+      run_.Note("no better ", run_.state.metric(), " in ", run_.state.evaluations_without_best(),
+          " evaluations: the run ends after step ", run_.state.step());
     }
   }
   Synchronize();
@@ -201,8 +198,8 @@ void Trainer::WatchSources() {
     const absl::Status status = CheckSources((*built)->sources);
     if (status.ok()) continue;
     sources_changed_ = true;
-    run_.Note(absl::StrCat("warning: ", status.message(),
-        "; this run continues with the data that it read at its start"));
+    run_.Note("warning: ", status.message(),
+        "; this run continues with the data that it read at its start");
   }
 }
 

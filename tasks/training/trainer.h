@@ -20,7 +20,7 @@ class Trainer {
     double loss = 0;     // of the last step
     Metric metric = {};  // selects the best model; without a name if there is no validation
     MetricResults best;
-    OrderedJson result;  // RunResult::json; null if there is none
+    OrderedJson result;  // DescribeResult; null if there is none
   };
 
   // Verifies the spec, locks the run directory, tokenizes, and initializes the model, loads it or
@@ -40,7 +40,7 @@ class Trainer {
  private:
   explicit Trainer(const Options& options) : run_(options) {}
 
-  // What Create does after the constructor.
+  // Does what Create does after the constructor.
   absl::Status Start(const LoadedSpec& loaded);
   // Opens log and screen, and writes the files that describe the run.
   absl::Status Begin();

@@ -1,5 +1,5 @@
-// What the parts of a training run share: its inputs, its model, its clock, and the state that
-// steps change.
+// The data that the parts of a training run share: its inputs, its model, its clock, and the state
+// that steps change.
 #ifndef CLOZE_TASKS_TRAINING_TRAINING_RUN_H_
 #define CLOZE_TASKS_TRAINING_TRAINING_RUN_H_
 
@@ -49,8 +49,10 @@ struct TrainingRun {
 
   Ranks& ranks() const { return *options.ranks; }
   const TaskSpec& spec() const { return inputs->loaded.spec; }
-  // Prints a line for the user, at the latest before the first step.
-  void Note(std::string line) {
+  // Prints a line for the user, joined by absl::StrCat, at the latest before the first step.
+  template <typename... Parts>
+  void Note(const Parts&... parts) {
+    std::string line = absl::StrCat(parts...);
     if (progress != nullptr) return progress->Note(line);
     notes.push_back(std::move(line));
   }

@@ -8,9 +8,24 @@
 #include "core/ops/profile.h"
 
 namespace cloze {
+
+// The rules, each from its own file. Return null if `spec` does not select the rule. `product`:
+// type of the operands of products.
+std::unique_ptr<UpdateRule> NewMuon(const OptimizerSpec& spec, DType product);
+std::unique_ptr<UpdateRule> NewAdamW(const OptimizerSpec& spec, DType product);
+
 namespace {
 
 using Rules = std::vector<std::unique_ptr<UpdateRule>>;
+
+// Returns the rules that `spec` selects. The first one that takes a parameter updates it.
+Rules MakeUpdateRules(const OptimizerSpec& spec, DType product) {
+  Rules rules;
+  for (const auto create : {NewMuon, NewAdamW}) {
+    if (auto rule = create(spec, product)) rules.push_back(std::move(rule));
+  }
+  return rules;
+}
 
 // Returns how each parameter is updated, by ParamId.
 std::vector<ParamUpdate> UpdatesOf(

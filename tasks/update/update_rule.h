@@ -1,5 +1,5 @@
 // Rules by which gradients change weights. A rule sees parts of parameters in memory; it knows
-// neither ranks nor files. A new rule is one file, a line in update_rule.cc and its fields in
+// neither ranks nor files. A new rule is one file, lines in optimizer.cc and its fields in
 // OptimizerSpec.
 #ifndef CLOZE_TASKS_UPDATE_UPDATE_RULE_H_
 #define CLOZE_TASKS_UPDATE_UPDATE_RULE_H_
@@ -20,7 +20,7 @@ inline constexpr const char* kStatePrefixes[] = {"m.", "v."};
 
 class UpdateRule;
 
-// How a trainable parameter is updated.
+// The update of a trainable parameter.
 struct ParamUpdate {
   const Param* param = nullptr;
   UpdateRule* rule = nullptr;  // null: the parameter is not trainable
@@ -65,10 +65,6 @@ class UpdateRule {
   // Returns an upper bound of the bytes that UpdateWhole keeps.
   virtual int64_t ScratchBytes(const ParamStore&) const { return 0; }
 };
-
-// Returns the rules that `spec` selects. The first one that takes a parameter updates it.
-// `product`: type of the operands of products.
-std::vector<std::unique_ptr<UpdateRule>> MakeUpdateRules(const OptimizerSpec& spec, DType product);
 
 }  // namespace cloze
 

@@ -1,4 +1,4 @@
-#include "tasks/choice.h"
+#include "tasks/metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/embedding_groups.h"
 #include "tasks/embedding_metrics.h"
-#include "tasks/retrieval_store.h"
 
 namespace cloze {
 namespace {

@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<DType>> TypesOf(const Options& o, bool all) {
   const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
                                        : o.compute == "f32" ? RuntimeSpec::F32
                                                             : RuntimeSpec::AUTO;
-  const DType type = ComputeOf(compute, Use::kTraining);
+  const DType type = TrainingType(compute);
   if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16)
     return std::vector<DType>{DType::kF32, DType::kBf16};
   return std::vector<DType>{type};

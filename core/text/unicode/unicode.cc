@@ -102,6 +102,13 @@ char32_t Compose(char32_t a, char32_t b) {
   return size == 1 && !Contains(unicode_tables::kNotDecomposed, joined) ? joined : 0;
 }
 
+std::u32string CodePoints(absl::string_view text) {
+  std::u32string characters;
+  for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).size)
+    characters += CodePointAt(text, at).value;
+  return characters;
+}
+
 std::u32string Lowercase(char32_t c) {
   if (c == 0x130) return U"i\u0307";  // the only code point whose lower case is longer
   for (const auto& range : unicode_tables::kLowercase) {
@@ -113,12 +120,8 @@ std::u32string Lowercase(char32_t c) {
 }
 
 std::u32string PythonLower(absl::string_view text) {
-  std::u32string characters, lower;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    characters += c.value;
-    at += c.size;
-  }
+  const std::u32string characters = CodePoints(text);
+  std::u32string lower;
   for (size_t i = 0; i < characters.size(); ++i) {
     const bool final = characters[i] == 0x3A3 && IsFinalSigma(characters, i);
     lower += final ? std::u32string(1, 0x3C2) : Lowercase(characters[i]);

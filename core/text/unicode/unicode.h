@@ -22,6 +22,9 @@ bool IsUnspaced(char32_t c);     // of a script without spaces between words: Ha
 bool IsLetter(char32_t c);       // category L*, of Unicode 16
 bool IsNumber(char32_t c);       // category N*, of Unicode 16
 
+// Returns the code points of a text. Invalid UTF-8 becomes U+FFFD.
+std::u32string CodePoints(absl::string_view text);
+
 // Returns the canonical decomposition (NFD) of a code point or, with `compat`, that of NFKD: 1 to
 // 32 code points.
 std::u32string Decompose(char32_t c, bool compat = false);

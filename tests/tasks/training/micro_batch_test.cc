@@ -38,8 +38,7 @@ class MicroBatchTest : public RunsTest {
     EXPECT_TRUE(Train(Spec("shape", false, 1, "", 64)).ok());
     const auto config = LoadConfig(Path("shape"));
     EXPECT_TRUE(config.ok()) << config.status();
-    const MemoryPlan plan(
-        Large("", 0).spec, *config, ComputeOf(RuntimeSpec::AUTO, Use::kTraining), {});
+    const MemoryPlan plan(Large("", 0).spec, *config, TrainingType(RuntimeSpec::AUTO), {});
     return plan.Need(tokens).total() / 1000000 + 1;
   }
   std::string SpecOf(const std::string& run) { return Read(Path(run) + "/spec.textproto"); }
