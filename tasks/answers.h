@@ -1,4 +1,4 @@
-// How a task reads what a user asks, and answers: windows of texts, their logits, JSON.
+// Reading of what a user asks, and answers of a task: windows of texts, their logits, JSON.
 #ifndef CLOZE_TASKS_ANSWERS_H_
 #define CLOZE_TASKS_ANSWERS_H_
 

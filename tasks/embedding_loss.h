@@ -12,8 +12,8 @@ namespace cloze {
 
 using EmbeddingSpec = SentenceEmbeddingSpec;
 
-// What a text is in its example, which begins with the anchor and its positive. kDocument, kQuery:
-// a text of a retrieval collection, an example by itself.
+// The role of a text in its example, which begins with the anchor and its positive. kDocument,
+// kQuery: a text of a retrieval collection, an example by itself.
 enum class GroupRole : int32_t { kAnchor, kPositive, kNegative, kDocument, kQuery };
 inline constexpr int32_t kGroupRoles = 5;
 // The label of a text: its role and its class. Texts of the same class, but 0, are no negatives of

@@ -19,7 +19,7 @@ struct DataShape {
 };
 DataShape ShapeOfData(const DataStats& stats);
 
-// How a pass trains.
+// Settings of a pass that trains.
 struct PassOptions {
   DType compute = DType::kF32;
   uint64_t seed = 0;       // of dropout

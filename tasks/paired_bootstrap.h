@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// How much better the second model is than the first: the difference of a metric, its 95 %
-// interval, and the two-sided p-value of "there is no difference".
+// The lead of the second model over the first: the difference of a metric, its 95 % interval, and
+// the two-sided p-value of "there is no difference".
 struct MetricDifference {
   double value = 0, low = 0, high = 0, p = 1;
 };

@@ -12,7 +12,7 @@
 
 namespace cloze {
 
-// How probabilities and decisions follow from logits; stored in the model folder.
+// The way from logits to probabilities and decisions; stored in the model folder.
 struct Decision {
   SequenceClassificationSpec::Kind kind = SequenceClassificationSpec::SINGLE_LABEL;
   float temperature = 1;          // divides the logits

@@ -21,7 +21,7 @@
 
 namespace cloze {
 
-// What a rank did in a step.
+// The work of a rank in a step.
 struct RankWork {
   double tokens = 0, seconds = 0;  // in its passes
 };

@@ -1,4 +1,4 @@
-// How a data file is written, as far as its beginning tells: encoding, delimiter, header.
+// The form of a data file, as far as its beginning tells: encoding, delimiter, header.
 #ifndef CLOZE_TASKS_DATA_FILE_FORM_H_
 #define CLOZE_TASKS_DATA_FILE_FORM_H_
 

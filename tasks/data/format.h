@@ -23,7 +23,7 @@ struct Field {
   bool list = false;
 };
 
-// What to read from a file.
+// The content to read from a file.
 struct Wanted {
   DataSpec spec;              // with the file's format
   std::vector<Field> fields;  // of texts and documents

@@ -1,5 +1,5 @@
-// How the label field of a text is read: several labels in a cell, spaces, names that are replaced,
-// decimal commas.
+// Rules for reading the label field of a text: several labels in a cell, spaces, names that are
+// replaced, decimal commas.
 #ifndef CLOZE_TASKS_DATA_LABEL_RULE_H_
 #define CLOZE_TASKS_DATA_LABEL_RULE_H_
 

@@ -29,7 +29,7 @@ struct Record {
   absl::Status wrong;
 };
 
-// How records are read.
+// Settings for reading records.
 struct RecordOptions {
   bool ids = false;        // in place of texts: token ids between blanks, or objects with "ids"
   bool pairs = false;      // each line of text is two texts with a tab between them

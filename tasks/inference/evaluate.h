@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// How Evaluate runs the model.
+// Settings of Evaluate.
 struct EvaluateOptions {
   int64_t batch_tokens = 8192;
   int64_t max_examples = 0;  // 0: all

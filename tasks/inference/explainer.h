@@ -1,4 +1,4 @@
-// Which words carried an answer.
+// The words that carried an answer.
 #ifndef CLOZE_TASKS_INFERENCE_EXPLAINER_H_
 #define CLOZE_TASKS_INFERENCE_EXPLAINER_H_
 

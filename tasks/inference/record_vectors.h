@@ -29,7 +29,7 @@ enum class TextRole : uint8_t { kQuery, kDocument };
 // Sets the prompt that is put before texts of the role; the default prompt stays if there is none.
 void UsePrompt(TextRole role, SentenceVectors* vectors);
 
-// How one vector is made of a text.
+// The rules by which a text becomes one vector.
 struct TextPooling {
   std::string pool;                        // see Pooled; "none": a vector for each token
   bool normalize = false;                  // to length 1

@@ -1,4 +1,4 @@
-// What the columns of a table, or the members of JSON lines, hold.
+// The content of the columns of a table, or of the members of JSON lines.
 #ifndef CLOZE_TASKS_JOBS_COLUMN_H_
 #define CLOZE_TASKS_JOBS_COLUMN_H_
 

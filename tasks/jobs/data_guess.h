@@ -1,4 +1,4 @@
-// What data files are: their parts, format and form, columns, and which of them a task uses.
+// Guesses about data files: their parts, format and form, columns, and which of them a task uses.
 #ifndef CLOZE_TASKS_JOBS_DATA_GUESS_H_
 #define CLOZE_TASKS_JOBS_DATA_GUESS_H_
 
@@ -13,7 +13,7 @@
 
 namespace cloze {
 
-// What a model can learn from the data.
+// The task that a model can learn from the data.
 enum class GuessedTask { kLanguageModel, kOneLabel, kSeveralLabels, kNumber, kTags, kAnswers };
 
 struct DataGuess {

@@ -27,7 +27,7 @@ struct DataEstimate {
   int64_t bytes = 0, read = 0;  // size of the files, and bytes that the estimate is based on
 };
 
-// How fast this machine trains a model, measured with a few real passes.
+// The speed of this machine in training a model, measured with a few real passes.
 struct Speed {
   double tokens_per_second = 0;             // of forward and backward passes
   double update_seconds = 0;                // of each optimizer step: norm, AdamW
@@ -47,7 +47,7 @@ struct RunPlan {
   TrainingNeed need;
   int64_t limit = 0;  // bytes
   absl::Status fits;  // kLimit with the reason if it does not fit; the rest is unknown then
-  // What the run chooses because the spec does not set it.
+  // The choices of the run for what the spec does not set.
   std::vector<ChosenSetting> settings;
   // Run; under a time budget as far as it is expected to get.
   DataEstimate train, validation;

@@ -1,4 +1,4 @@
-// What a model has reached, in words.
+// The results of a model in words.
 #ifndef CLOZE_TASKS_RUN_RESULT_SENTENCE_H_
 #define CLOZE_TASKS_RUN_RESULT_SENTENCE_H_
 

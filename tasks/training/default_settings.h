@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// What the settings depend on.
+// The facts on which the settings depend.
 struct RunFacts {
   double rows = 0;    // sequences of the training data
   double tokens = 0;  // of all of them

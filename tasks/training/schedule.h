@@ -17,7 +17,7 @@ namespace cloze {
 // at least 1.
 int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch);
 
-// How often a run evaluates and saves by default.
+// Evaluations and checkpoints of a run by default.
 inline constexpr int kTimesARun = 10;
 
 // Returns the steps between evaluations of a run of `total_steps` (0: timed); 0 if the clock

@@ -1,4 +1,4 @@
-// How ranks divide the trained parameters: each one sums the gradients of its shard and updates it.
+// Ranks divide the trained parameters: each one sums the gradients of its shard and updates it.
 #ifndef CLOZE_TASKS_UPDATE_GRADIENT_SHARD_H_
 #define CLOZE_TASKS_UPDATE_GRADIENT_SHARD_H_
 

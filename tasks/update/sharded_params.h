@@ -32,7 +32,7 @@ std::vector<ParamSlice> SlicesOf(const ParamStore& store);
 
 class ShardedParams {
  public:
-  // Which rank sends a slice of weights to the others.
+  // The rank that sends a slice of weights to the others.
   enum class Sender : uint8_t {
     kOwner,    // of the gradients
     kUpdater,  // of a parameter that is updated as a whole, the owner of its first slice
