@@ -171,18 +171,8 @@ struct CollectionText {
   const Judgements* judged = nullptr;  // of a query
 };
 
-std::vector<int32_t> LabelsOf(const CollectionText& item) {
-  if (item.judged == nullptr) return {LabelOf(GroupRole::kDocument)};
-  std::vector<int32_t> labels = {LabelOf(GroupRole::kQuery)};
-  for (const auto& [document, grade] : *item.judged) {
-    labels.push_back(static_cast<int32_t>(document + 1));  // 0: the corpus lacks it
-    labels.push_back(static_cast<int32_t>(std::clamp<int64_t>(grade, 0, kMostGrade)));
-  }
-  return labels;
-}
-
 // Builds or opens the store of the collection in `folder`: an example for each document, in the
-// order of the corpus, then one for each query. Their labels are LabelsOf.
+// order of the corpus, then one for each query.
 absl::StatusOr<BuiltStore> BuildRetrievalStore(const std::string& folder, StoreKind kind,
     const EmbeddingSpec& spec, const Tokenizer& tokenizer, const BuildOptions& options) {
   DataSpec files;
@@ -210,7 +200,12 @@ absl::StatusOr<BuiltStore> BuildRetrievalStore(const std::string& folder, StoreK
               *out = EncodePrompted(query ? spec.query_prompt() : spec.document_prompt(),
                   *item.text, spec, tokenizer);
               Example& example = out->windows[0];
-              example.labels = LabelsOf(item);
+              example.labels = {LabelOf(query ? GroupRole::kQuery : GroupRole::kDocument)};
+              for (const auto& [document, grade] : query ? *item.judged : Judgements()) {
+                example.labels.push_back(static_cast<int32_t>(document + 1));  // 0: not there
+                example.labels.push_back(
+                    static_cast<int32_t>(std::clamp<int64_t>(grade, 0, kMostGrade)));
+              }
               example.rows.assign(example.labels.size(), 0);
             };
             return FillWithTexts<CollectionText>(

@@ -89,16 +89,14 @@ void VectorMetrics::Rank() {
   targets_.clear(), anchor_classes_.clear(), candidate_classes_.clear();
 }
 
-MetricResults VectorMetrics::RankDocuments() const {
-  const VectorRows table = {.data = documents_.data(),
-      .rows = static_cast<int64_t>(documents_.size()) / hidden_,
-      .cols = hidden_};
-  const ConstMat queries = View(queries_.data(), std::ssize(judged_), hidden_);
-  return ScoreRankings(judged_, RankByProducts(table, queries));
-}
-
 MetricResults VectorMetrics::Results() {
-  if (!judged_.empty()) return RankDocuments();
+  if (!judged_.empty()) {
+    const VectorRows table = {.data = documents_.data(),
+        .rows = static_cast<int64_t>(documents_.size()) / hidden_,
+        .cols = hidden_};
+    const ConstMat queries = View(queries_.data(), std::ssize(judged_), hidden_);
+    return ScoreRankings(judged_, RankByProducts(table, queries));
+  }
   if (pairs_ > 0) {
     MetricResults results;
     for (const auto& [name, value] : scored_.Results().values)

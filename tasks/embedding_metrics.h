@@ -27,8 +27,6 @@ class VectorMetrics {
  private:
   // Ranks the positives of the examples that are kept, and drops them.
   void Rank();
-  // Ranks the documents for each query.
-  MetricResults RankDocuments() const;
 
   int64_t hidden_ = 0;
   std::vector<float> anchor_;  // of scored pairs: the last

@@ -115,11 +115,6 @@ std::vector<Masker::Pick> Masker::PickWords(
   return picks;
 }
 
-int Masker::SpanLength(uint32_t random) const {
-  return 1 + std::upper_bound(span_cdf_.begin(), span_cdf_.end() - 1, Philox::Uniform(random)) -
-         span_cdf_.begin();
-}
-
 std::vector<Masker::Pick> Masker::PickSpans(
     uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
   const std::vector<Word> words = Words(ids);
@@ -128,8 +123,10 @@ std::vector<Masker::Pick> Masker::PickSpans(
   for (int64_t attempt = 0, n = words.size(); count > 0 && attempt < kAttemptsPerWord * n;
        ++attempt) {
     const Philox::Words b = philox_(example, static_cast<uint32_t>(attempt), kSpanStream);
+    const auto length =
+        std::upper_bound(span_cdf_.begin(), span_cdf_.end() - 1, Philox::Uniform(b[0]));
     const int64_t first = Philox::Below(b[1], n),
-                  end = std::min<int64_t>(first + SpanLength(b[0]), n);
+                  end = std::min<int64_t>(first + 1 + (length - span_cdf_.begin()), n);
     for (int64_t w = first; w < end; ++w) {
       const bool adjacent = w == first || words[w].begin == words[w - 1].end;
       if (taken[w] || !adjacent || (words[w].size() > count && !picks.empty())) break;

@@ -55,7 +55,6 @@ class Masker {
       uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
   std::vector<Pick> PickSpans(
       uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
-  int SpanLength(uint32_t random) const;
 
   MaskedLmSpec spec_;
   Philox philox_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -104,15 +105,11 @@ absl::Status ReadQrels(const std::string& path, const IdIndex& documents, const 
   return absl::OkStatus();
 }
 
-bool HasRelevant(const Judgements& judged) {
-  return std::any_of(judged.begin(), judged.end(), [](const auto& j) { return j.second > 0; });
-}
-
 // Removes the queries without a relevant document.
 void KeepAnswerable(RetrievalData* data) {
   RetrievalData kept;
   for (size_t q = 0; q < data->judged.size(); ++q) {
-    if (!HasRelevant(data->judged[q])) continue;
+    if (absl::c_none_of(data->judged[q], [](const auto& j) { return j.second > 0; })) continue;
     kept.queries.ids.push_back(std::move(data->queries.ids[q]));
     kept.queries.texts.push_back(std::move(data->queries.texts[q]));
     kept.judged.push_back(std::move(data->judged[q]));

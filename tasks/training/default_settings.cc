@@ -28,15 +28,13 @@ struct Length {
   double steps, least_epochs, most_epochs;
 };
 
-bool HasSeveralLabels(const TaskSpec& spec) {
-  return spec.sequence_classification().kind() == SequenceClassificationSpec::MULTI_LABEL;
-}
-
 Length LengthOf(const RunFacts& facts, const TaskSpec& spec) {
   const double few = 500 + 8.0 * static_cast<double>(std::min<int64_t>(facts.labels, 60));
   Length length = facts.pretrained ? Length{few, 3, 20} : Length{3000, 3, 25};
   if (spec.has_sequence_to_sequence()) length = {4000, 10, 60};
-  if (HasSeveralLabels(spec) || !TrainsAll(spec.trainable()))
+  const bool several =
+      spec.sequence_classification().kind() == SequenceClassificationSpec::MULTI_LABEL;
+  if (several || !TrainsAll(spec.trainable()))
     length = {1.5 * length.steps, 1.5 * length.least_epochs, 1.5 * length.most_epochs};
   return length;
 }

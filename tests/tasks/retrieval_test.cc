@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/embedding_groups.h"
+#include "tasks/embedding_loss.h"
 #include "tasks/embedding_metrics.h"
 
 namespace cloze {
