@@ -165,7 +165,7 @@ class TextMetrics : public TextEvaluation {
     const double factor = 1 / decision_.temperature;
     std::vector<double> norms;  // of each text: log sum exp, so that factor logit - norm is log p
     for (size_t i = 0; i < logits_.size(); i += n)
-      norms.push_back(single() ? LogSumExp({&logits_[i], n}, factor) : 0);
+      norms.push_back(single() ? LogSumExp(absl::MakeConstSpan(&logits_[i], n), factor) : 0);
     double sum = 0, count = 0;
     for (size_t l = single() && n == 2 ? 1 : 0; l < n; ++l) {
       std::vector<double> scores;
