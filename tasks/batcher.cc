@@ -22,11 +22,6 @@ bool AddTexts(const std::vector<uint64_t>& keys, HashSet<uint64_t>* texts) {
   return true;
 }
 
-// In a straight line from `from` to `to` over the first `share` of the run.
-double Grow(double from, double to, double share, double done) {
-  return done >= share ? to : from + (to - from) * done / share;
-}
-
 }  // namespace
 
 int64_t Batcher::IndexOf(int64_t number) const {
@@ -36,7 +31,8 @@ int64_t Batcher::IndexOf(int64_t number) const {
 }
 
 double Batcher::Share(double done) const {
-  return Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
+  const double from = spec_.warmup_from(), warmup = spec_.warmup_share();
+  return done >= warmup ? 1 : from + (1 - from) * done / warmup;
 }
 
 int64_t Batcher::MostExamples(double done) const {

@@ -63,18 +63,16 @@ class TableReader : public FileReader {
   FileForm form() const override { return form_; }
 
  private:
-  // True if a blank line is a row: in a table of one column whose rows get answers.
-  bool BlankIsRow() const {
-    return wanted_.keep_lines && wanted_.labels == Labels::kIgnored && names_.size() == 1;
-  }
-
-  // Reads the next row that is not a blank line, or BlankIsRow, into row_.
+  // Reads the next row into row_. A blank line is a row only in a table of one column whose rows
+  // get answers.
   absl::StatusOr<bool> ReadColumns() {
+    const bool blank_is_row =
+        wanted_.keep_lines && wanted_.labels == Labels::kIgnored && names_.size() == 1;
     do {
       absl::StatusOr<bool> more = NextLine(&text_);
       line_ = lines_.line_number();
       if (!more.ok() || !*more) return more;
-    } while (text_.empty() && !BlankIsRow());
+    } while (text_.empty() && !blank_is_row);
     if (line_ == 1 && text_.find('\r') != std::string::npos &&
         text_.find('"') == std::string::npos) {
       return Fail(1,
