@@ -167,14 +167,18 @@ absl::StatusOr<Example> EncodeRecord(
     return example;
   }
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-  Encoding encoding = record.kind == Record::Kind::kPair
-                          ? tokenizer->EncodePair(record.text, record.text_pair)
-                      : record.kind == Record::Kind::kWords ? tokenizer->EncodeWords(record.words)
-                                                            : tokenizer->Encode(record.text);
   int64_t dropped = 0;
-  example = ExampleOf(std::move(encoding), input.longest, &dropped, tokenizer->usual_keep());
+  example =
+      ExampleOf(EncodeWhole(*tokenizer, record), input.longest, &dropped, tokenizer->usual_keep());
   cut->Add(dropped, 1, input.longest);
   return example;
+}
+
+Encoding EncodeWhole(const Tokenizer& tokenizer, const Record& record) {
+  if (record.kind == Record::Kind::kPair)
+    return tokenizer.EncodePair(record.text, record.text_pair);
+  if (record.kind == Record::Kind::kWords) return tokenizer.EncodeWords(record.words);
+  return tokenizer.Encode(record.text);
 }
 
 int64_t CountTextTokens(const Tokenizer& tokenizer, absl::Span<const int32_t> ids) {

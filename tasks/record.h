@@ -39,6 +39,9 @@ struct CutCounts {
 // that are too many or none; the tokenizer's error for a text without a tokenizer.
 absl::StatusOr<Example> EncodeRecord(const Record& record, const ModelInput& input, CutCounts* cut);
 
+// Returns the tokens of a record that is not of ids, special ones included; not cut.
+Encoding EncodeWhole(const Tokenizer& tokenizer, const Record& record);
+
 // Returns the number of `ids` that stand for text: unknown tokens and those that are not special.
 int64_t CountTextTokens(const Tokenizer& tokenizer, absl::Span<const int32_t> ids);
 

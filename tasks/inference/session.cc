@@ -312,9 +312,14 @@ std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normaliz
   return vector;
 }
 
+double Dot(absl::Span<const float> a, absl::Span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
+  return sum;
+}
+
 void ScaleToUnitLength(absl::Span<float> vector) {
-  double squares = 0;
-  for (const float x : vector) squares += double{x} * x;
+  const double squares = Dot(vector, vector);
   if (squares == 0) return;
   for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
 }

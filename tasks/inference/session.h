@@ -30,6 +30,8 @@ absl::Status NotFinite();
 // Returns `hidden` [tokens, hidden] reduced to [hidden]: the first token for `pool` "class" or
 // "cls", or the "mean" or "max" of all; with `normalize`, of length 1 (zeros stay zeros).
 std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normalize);
+// Returns the product of two vectors of one length, summed in order.
+double Dot(absl::Span<const float> a, absl::Span<const float> b);
 // Scales a vector to length 1; zeros stay zeros.
 void ScaleToUnitLength(absl::Span<float> vector);
 

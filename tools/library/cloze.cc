@@ -19,12 +19,8 @@ struct cloze_result {
     std::string json;  // or what is wrong
   };
   std::vector<Text> texts;
-  std::unique_ptr<cloze::Vectors> vectors;  // of cloze_embed, whose texts have no JSON
+  std::optional<cloze::Vectors> vectors;  // of cloze_embed, whose texts have no JSON
 
-  void Add(const absl::Status& status, std::string json) {
-    if (!status.ok()) json = std::string(status.message());
-    texts.push_back({static_cast<cloze_status>(cloze::ExitOf(status)), std::move(json)});
-  }
   absl::Status CheckIndex(int64_t i) const {
     if (i >= 0 && i < std::ssize(texts)) return absl::OkStatus();
     return cloze::Error(cloze::Exit::kUsage, "text ", i, ": the result has ", texts.size());
@@ -138,31 +134,43 @@ struct Texts {
     }
     return call;
   }
-  // Returns the error of text `i` as that of the call, unless each text has its own.
-  absl::Status Check(int64_t i, const absl::Status& status) const {
-    return settings.each != 0 ? absl::OkStatus() : Annotate(status, "texts[", i, "]");
+  // Adds the next text to *result. Unless each text has its own status, an error is that of the
+  // call.
+  absl::Status Add(const absl::Status& status, std::string json, cloze_result* result) const {
+    if (settings.each == 0) RETURN_IF_ERROR(Annotate(status, "texts[", result->texts.size(), "]"));
+    if (!status.ok()) json = std::string(status.message());
+    result->texts.push_back({static_cast<cloze_status>(ExitOf(status)), std::move(json)});
+    return absl::OkStatus();
   }
 };
+
+// Sets *result to a new result that fill(call, &result) has filled.
+template <typename F>
+cloze_status MakeResult(cloze_model* model, const cloze_text* texts, int64_t count,
+    const cloze_settings* settings, cloze_result** result, F fill) noexcept {
+  return Border([&]() -> absl::Status {
+    if (result == nullptr) return Error(Exit::kUsage, "result: is NULL");
+    *result = nullptr;
+    ASSIGN_OR_RETURN(const Texts call, Texts::Read(model, texts, count, settings));
+    auto own = std::make_shared<cloze_result>();
+    RETURN_IF_ERROR(fill(call, own.get()));
+    *result = AllResults().Add(std::move(own));
+    return absl::OkStatus();
+  });
+}
 
 // Sets *result to the texts of f(call), an answer for each record.
 template <typename F>
 cloze_status AnswerTexts(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result, F f) noexcept {
-  return Border([&]() -> absl::Status {
-    if (result == nullptr) return Error(Exit::kUsage, "result: is NULL");
-    *result = nullptr;
-    ASSIGN_OR_RETURN(const Texts call, Texts::Read(model, texts, count, settings));
-    absl::StatusOr<Results<OrderedJson>> answers = f(call);
+  const auto fill = [&](const Texts& call, cloze_result* own) -> absl::Status {
+    const absl::StatusOr<Results<OrderedJson>> answers = f(call);
     RETURN_IF_ERROR(answers.status());
-    auto own = std::make_shared<cloze_result>();
-    for (size_t i = 0; i < answers->size(); ++i) {
-      const absl::StatusOr<OrderedJson>& answer = (*answers)[i];
-      RETURN_IF_ERROR(call.Check(i, answer.status()));
-      own->Add(answer.status(), answer.ok() ? ToJsonLine(*answer) : "");
-    }
-    *result = AllResults().Add(std::move(own));
+    for (const absl::StatusOr<OrderedJson>& answer : *answers)
+      RETURN_IF_ERROR(call.Add(answer.status(), answer.ok() ? ToJsonLine(*answer) : "", own));
     return absl::OkStatus();
-  });
+  };
+  return MakeResult(model, texts, count, settings, result, fill);
 }
 
 // Returns the name of the function that answers for the model.
@@ -197,16 +205,6 @@ OrderedJson TokensOf(const Engine& engine, const Record& record, const Encoding&
       {"byte_offsets", bytes}, {"word_ids", words}});
   if (record.kind == Record::Kind::kPair) json["token_type_ids"] = encoding.types;
   return json;
-}
-
-EmbedOptions EmbedOptionsOf(const cloze_settings& settings) {
-  EmbedOptions options;
-  if (settings.pool != nullptr) options.pool = settings.pool;
-  if (settings.prompt != nullptr) options.prompt = settings.prompt;
-  if (settings.normalize != 0) options.normalize = settings.normalize > 0;
-  options.dimensions = settings.dimensions;
-  options.tokens = settings.tokens != 0;
-  return options;
 }
 
 absl::StatusOr<EngineOptions> EngineOptionsOf(const char* folder, const cloze_options& options) {
@@ -305,21 +303,18 @@ CLOZE_API cloze_status cloze_tokenize(cloze_model* model, const cloze_text* text
 
 CLOZE_API cloze_status cloze_embed(cloze_model* model, const cloze_text* texts, int64_t count,
     const cloze_settings* settings, cloze_result** result) {
-  return Border([&]() -> absl::Status {
-    if (result == nullptr) return Error(Exit::kUsage, "result: is NULL");
-    *result = nullptr;
-    ASSIGN_OR_RETURN(const Texts call, Texts::Read(model, texts, count, settings));
-    ASSIGN_OR_RETURN(
-        Vectors vectors, call.engine->Embed(call.records, EmbedOptionsOf(call.settings)));
-    auto own = std::make_shared<cloze_result>();
-    for (size_t i = 0; i < vectors.status.size(); ++i) {
-      RETURN_IF_ERROR(call.Check(i, vectors.status[i]));
-      own->Add(vectors.status[i], "");
-    }
-    own->vectors = std::make_unique<Vectors>(std::move(vectors));
-    *result = AllResults().Add(std::move(own));
+  const auto fill = [](const Texts& call, cloze_result* own) -> absl::Status {
+    const cloze_settings& given = call.settings;
+    EmbedOptions how = {.dimensions = given.dimensions, .tokens = given.tokens != 0};
+    if (given.pool != nullptr) how.pool = given.pool;
+    if (given.prompt != nullptr) how.prompt = given.prompt;
+    if (given.normalize != 0) how.normalize = given.normalize > 0;
+    ASSIGN_OR_RETURN(own->vectors, call.engine->Embed(call.records, how));
+    for (const absl::Status& status : own->vectors->status)
+      RETURN_IF_ERROR(call.Add(status, "", own));
     return absl::OkStatus();
-  });
+  };
+  return MakeResult(model, texts, count, settings, result, fill);
 }
 
 CLOZE_API cloze_status cloze_answer(
@@ -360,7 +355,7 @@ CLOZE_API cloze_status cloze_vectors(
       return Error(Exit::kUsage, "values, rows or cols: is NULL");
     *values = nullptr, *rows = *cols = 0;
     ASSIGN_OR_RETURN(const auto own, AllResults().Find(result));
-    if (own->vectors == nullptr)
+    if (!own->vectors.has_value())
       return Error(Exit::kUsage, "result: has no vectors: expected one of cloze_embed");
     if (i != -1) RETURN_IF_ERROR(own->CheckIndex(i));
     const Vectors& vectors = *own->vectors;

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-// What a call returns; the values are the exit codes of the program `cloze`.
+// The results of calls; the values are the exit codes of the program `cloze`.
 typedef enum cloze_status {
   CLOZE_OK = 0,
   CLOZE_USAGE = 2,      // the call is wrong, or the model cannot do it

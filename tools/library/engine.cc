@@ -2,10 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -45,19 +43,11 @@ void AddFiles(const std::string& folder, std::string* state, bool modules = true
   }
 }
 
-// The engines that are open, by their options.
+// An engine that was opened.
 struct Opened {
   std::string files;  // their state when the engine was opened
   std::weak_ptr<Engine> engine;
 };
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, Opened> opened;
-};
-Registry& TheRegistry() {
-  static auto* const registry = new Registry;
-  return *registry;
-}
 
 absl::Status CheckOptions(const EngineOptions& options) {
   static constexpr absl::string_view kComputes[] = {"auto", "f32", "bf16", "int8"};
@@ -69,8 +59,8 @@ absl::Status CheckOptions(const EngineOptions& options) {
   return CheckCpu();
 }
 
-// Calls loop(records, put), which calls put(i, result) in order. If the loop fails as a whole, the
-// records without a result get it, or an error, by themselves.
+// Calls loop(records, put), which calls put(i, result), always OK, in order. If the loop fails as a
+// whole, the records without a result get it, or an error, by themselves.
 template <typename T, typename Loop>
 Results<T> ForEachAlone(absl::Span<const Record> records, Loop loop) {
   Results<T> results(records.size(), absl::UnknownError(""));
@@ -78,12 +68,15 @@ Results<T> ForEachAlone(absl::Span<const Record> records, Loop loop) {
   absl::Status status = loop(records, [&](size_t i, absl::StatusOr<T> result) {
     results[i] = std::move(result);
     done = i + 1;
+    return absl::OkStatus();
   });
   if (status.ok()) return results;
   for (size_t i = done; i < records.size(); ++i) {
-    if (records.size() > 1)
-      status = loop(records.subspan(i, 1),
-          [&](size_t, absl::StatusOr<T> result) { results[i] = std::move(result); });
+    const auto put = [&](size_t, absl::StatusOr<T> result) {
+      results[i] = std::move(result);
+      return absl::OkStatus();
+    };
+    if (records.size() > 1) status = loop(records.subspan(i, 1), put);
     if (!status.ok()) results[i] = status;
   }
   return results;
@@ -117,16 +110,16 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(const EngineOptions& option
     absl::StrAppend(&key, "\n", adapter.name, "=", Canonical(adapter.folder));
     AddFiles(adapter.folder, &files);
   }
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
-  std::erase_if(registry.opened, [](const auto& entry) { return entry.second.engine.expired(); });
-  if (const auto found = registry.opened.find(key);
-      found != registry.opened.end() && found->second.files == files) {
+  static std::mutex mutex;  // of `opened`, by the options
+  static auto& opened = *new std::map<std::string, Opened>;
+  const std::lock_guard lock(mutex);
+  std::erase_if(opened, [](const auto& entry) { return entry.second.engine.expired(); });
+  if (const auto found = opened.find(key); found != opened.end() && found->second.files == files) {
     if (std::shared_ptr<Engine> engine = found->second.engine.lock()) return engine;
   }
   std::shared_ptr<Engine> engine(new Engine);
   RETURN_IF_ERROR(engine->Load(options));
-  registry.opened[key] = {std::move(files), engine};
+  opened[key] = {std::move(files), engine};
   return engine;
 }
 
@@ -168,28 +161,12 @@ absl::StatusOr<Results<OrderedJson>> Engine::Answer(absl::Span<const Record> rec
     ASSIGN_OR_RETURN(predictor_, NewPredictor(top));
     top_ = top;
   }
-  return ForEachAlone<OrderedJson>(records, [&](absl::Span<const Record> some, auto put) {
-    return (*predictor_)->AnswerOr(some, [&](size_t i, absl::StatusOr<OrderedJson> answer) {
-      put(i, std::move(answer));
-      return absl::OkStatus();
-    });
-  });
-}
-
-absl::StatusOr<Results<std::vector<float>>> Engine::Probabilities(
-    absl::Span<const Record> records) {
-  const Call call;
-  const std::lock_guard lock(mutex_);
-  if (kind_ != "sequence_classification")
-    return Error(Exit::kUsage, "a model of ", kind_, " has no probabilities of labels: expected ",
-        "sequence_classification");
-  return ForEachAlone<std::vector<float>>(records, [&](absl::Span<const Record> some, auto put) {
-    return (*predictor_)->Probabilities(some, Each(), put);
-  });
+  return ForEachAlone<OrderedJson>(records,
+      [&](absl::Span<const Record> some, auto put) { return (*predictor_)->AnswerOr(some, put); });
 }
 
 absl::StatusOr<const TextPooling*> Engine::PoolingFor(const EmbedOptions& options) {
-  const std::string prompt = options.prompt.value_or("");
+  const std::string& prompt = options.prompt;
   if (!prompt.empty() && prompt != "query" && prompt != "document")
     return Error(Exit::kUsage, "prompt: ", Quote(prompt), ": expected \"query\" or \"document\"");
   const bool folder = !options.pool.has_value() && !options.tokens;
@@ -240,9 +217,7 @@ absl::StatusOr<Vectors> Engine::Embed(
   const auto loop = [&](absl::Span<const Record> some, auto put) {
     return ForEachHidden(*session_, some, Each(), how.vectors, /*only_last=*/true, &cut,
         [&](size_t i, const absl::Status& wrong, int, ConstMat hidden) {
-          if (!wrong.ok()) put(i, wrong);
-          if (wrong.ok()) put(i, rows_of(hidden));
-          return absl::OkStatus();
+          return wrong.ok() ? put(i, rows_of(hidden)) : put(i, wrong);
         });
   };
   vectors.begin.push_back(0);
@@ -259,10 +234,7 @@ absl::StatusOr<Results<OrderedJson>> Engine::Score(absl::Span<const Record> reco
   const std::lock_guard lock(mutex_);
   if (!scorer_.ok()) return CannotDo(scorer_.status());
   return ForEachAlone<OrderedJson>(records, [&](absl::Span<const Record> some, auto put) {
-    return scorer_->Score(some, Each(), tokens, [&](size_t i, absl::StatusOr<OrderedJson> score) {
-      put(i, std::move(score));
-      return absl::OkStatus();
-    });
+    return scorer_->Score(some, Each(), tokens, put);
   });
 }
 
@@ -270,13 +242,7 @@ absl::StatusOr<Encoding> Engine::Tokenize(const Record& record) const {
   const Call call;
   RETURN_IF_ERROR(record.wrong);
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session_->TokenizerOr());
-  switch (record.kind) {
-    case Record::Kind::kText: return tokenizer->Encode(record.text);
-    case Record::Kind::kPair: return tokenizer->EncodePair(record.text, record.text_pair);
-    case Record::Kind::kWords: return tokenizer->EncodeWords(record.words);
-    case Record::Kind::kIds: break;
-  }
-  return Error(Exit::kUsage, "ids: expected a text, two texts or words");
+  return EncodeWhole(*tokenizer, record);
 }
 
 std::string Engine::Token(int32_t id) const {

@@ -27,16 +27,17 @@ struct EngineOptions {
   std::string compute = "auto";             // as --compute: auto, f32, bf16, int8
 };
 
-// How texts become vectors, as `cloze encode` does with the same options. A value that is not set
-// is what the folder says.
+// Rules for vectors of texts, those of `cloze encode` with the same options. A value that is not
+// set is what the folder says.
 struct EmbedOptions {
   // "cls", "mean", "max" as --pool: the other rules of the folder (prompt, limit, normalization)
   // then do not apply.
   std::optional<std::string> pool = {};
-  std::optional<bool> normalize = {};      // to length 1
-  std::optional<std::string> prompt = {};  // "query", "document" as --prompt; not with `pool`
-  int64_t dimensions = 0;                  // the first ones, before normalizing; 0: all
+  std::optional<bool> normalize = {};  // to length 1
+  std::string prompt = {};             // "query", "document" as --prompt; not with `pool`
+  int64_t dimensions = 0;              // the first ones, before normalizing; 0: all
   bool tokens = false;  // a vector for each token instead of one for the text, as --pool none
+  bool operator==(const EmbedOptions&) const = default;
 };
 
 // Vectors of texts. Text i has rows begin[i] to begin[i + 1] of `values` [rows, dimensions].
@@ -69,7 +70,7 @@ class Engine {
   // Waits for calls.
   static void UseThreads(int threads);
 
-  // What the folder is: "sequence_classification", "token_tagging", "masked_lm",
+  // The kind of the model: "sequence_classification", "token_tagging", "masked_lm",
   // "sentence_embedding", ...: the name of its task; "encoder" without a head.
   const std::string& kind() const { return kind_; }
   const ModelConfig& config() const { return session_->config(); }
@@ -85,15 +86,12 @@ class Engine {
   // Returns for each record the answer of `cloze predict`, `cloze tag` or `cloze fill-mask`,
   // whichever fits the model. `top`: tokens of a mask, 1 to 1000.
   absl::StatusOr<Results<OrderedJson>> Answer(absl::Span<const Record> records, int top = 5);
-  // Returns the probability of each label, in the order of config().labels, or the number of a
-  // regression. Requires sequence_classification.
-  absl::StatusOr<Results<std::vector<float>>> Probabilities(absl::Span<const Record> records);
   // Returns the vectors of `cloze encode`; any encoder has them.
   absl::StatusOr<Vectors> Embed(absl::Span<const Record> records, const EmbedOptions& options);
   // Returns the answers of `cloze score`, with `tokens` those of --tokens. Requires masked_lm.
   absl::StatusOr<Results<OrderedJson>> Score(absl::Span<const Record> records, bool tokens = false);
-  // Returns the tokens of a text as `cloze tokenize`, special ones included; not cut, and without
-  // the folder's prompt. Does not wait for other calls.
+  // Returns the tokens of a record that is not of ids, as `cloze tokenize`, special ones included;
+  // not cut, and without the folder's prompt. Does not wait for other calls.
   absl::StatusOr<Encoding> Tokenize(const Record& record) const;
   // Returns the token `id`; "" if there is none.
   std::string Token(int32_t id) const;

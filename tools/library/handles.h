@@ -2,7 +2,6 @@
 #ifndef CLOZE_TOOLS_LIBRARY_HANDLES_H_
 #define CLOZE_TOOLS_LIBRARY_HANDLES_H_
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>

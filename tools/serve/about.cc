@@ -4,13 +4,6 @@
 namespace cloze {
 namespace {
 
-Work Immediate(std::string text, const char* type = "application/json") {
-  Work work;
-  work.type = type;
-  work.format = [text = std::move(text)](const std::vector<Outcome>&) { return text; };
-  return work;
-}
-
 // Returns the tokens of a text as text-embeddings-inference lists them; places are in code points.
 OrderedJson Tokens(
     const Engine& engine, const Record& record, const Encoding& encoding, bool special) {
@@ -39,8 +32,7 @@ OrderedJson Description(const ServedModel& model) {
 
 absl::StatusOr<Work> ReadTokenize(const ServeContext& context, const Json& body) {
   ASSIGN_OR_RETURN(const ServedModel model, ModelField(context, body, {}));
-  bool list;
-  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs", &list));
+  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs"));
   ASSIGN_OR_RETURN(const bool special, BoolField(body, "add_special_tokens", true));
   OrderedJson out = OrderedJson::array();
   for (std::string& text : texts) {

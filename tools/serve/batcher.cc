@@ -5,19 +5,24 @@
 namespace cloze {
 namespace {
 
-absl::StatusOr<Results<Outcome>> Compute(
-    Engine& engine, const Operation& operation, const std::vector<Record>& records) {
-  Results<Outcome> outcomes;
+// Returns about how many tokens the records have: a token for each four bytes.
+int64_t EstimateTokens(const std::vector<Record>& records) {
+  int64_t tokens = 0;
+  for (const Record& record : records)
+    tokens += 2 + static_cast<int64_t>(record.text.size() + record.text_pair.size()) / 4;
+  return tokens;
+}
+
+// Appends the outcome of each record to *outcomes.
+absl::Status Compute(Engine& engine, const Operation& operation, const std::vector<Record>& records,
+    Results<Outcome>* outcomes) {
   if (!operation.embed) {
     ASSIGN_OR_RETURN(auto answers, engine.Answer(records, operation.top));
     for (absl::StatusOr<OrderedJson>& answer : answers) {
-      if (answer.ok()) {
-        outcomes.push_back(Outcome{*std::move(answer), {}, 0});
-      } else {
-        outcomes.push_back(answer.status());
-      }
+      if (!answer.ok()) outcomes->push_back(answer.status());
+      if (answer.ok()) outcomes->push_back(Outcome{*std::move(answer), {}, 0});
     }
-    return outcomes;
+    return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const Vectors vectors, engine.Embed(records, operation.options));
   for (size_t i = 0; i < records.size(); ++i) {
@@ -25,10 +30,10 @@ absl::StatusOr<Results<Outcome>> Compute(
     Outcome outcome;
     outcome.columns = vectors.dimensions;
     outcome.values.assign(row(vectors.begin[i]), row(vectors.begin[i + 1]));
-    outcomes.push_back(std::move(outcome));
-    if (!vectors.status[i].ok()) outcomes.back() = vectors.status[i];
+    outcomes->push_back(std::move(outcome));
+    if (!vectors.status[i].ok()) outcomes->back() = vectors.status[i];
   }
-  return outcomes;
+  return absl::OkStatus();
 }
 
 // Answers the jobs, whose engine and operation are those of the first.
@@ -36,11 +41,9 @@ void Run(absl::Span<Job> jobs) {
   std::vector<Record> records;
   for (const Job& job : jobs) records.insert(records.end(), job.records.begin(), job.records.end());
   Results<Outcome> outcomes;
-  const auto compute = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(outcomes, Compute(*jobs[0].engine, jobs[0].operation, records));
-    return absl::OkStatus();
-  };
-  const absl::Status computed = Caught(compute, "fewer or shorter texts");
+  const absl::Status computed =
+      Caught([&] { return Compute(*jobs[0].engine, jobs[0].operation, records, &outcomes); },
+          "fewer or shorter texts");
   size_t next = 0;
   for (Job& job : jobs) {
     std::vector<Outcome> own;
@@ -56,19 +59,6 @@ void Run(absl::Span<Job> jobs) {
 }
 
 }  // namespace
-
-bool operator==(const Operation& a, const Operation& b) {
-  return a.embed == b.embed && a.top == b.top && a.options.pool == b.options.pool &&
-         a.options.normalize == b.options.normalize && a.options.prompt == b.options.prompt &&
-         a.options.dimensions == b.options.dimensions && a.options.tokens == b.options.tokens;
-}
-
-int64_t EstimateTokens(const std::vector<Record>& records) {
-  int64_t tokens = 0;
-  for (const Record& record : records)
-    tokens += 2 + static_cast<int64_t>(record.text.size() + record.text_pair.size()) / 4;
-  return tokens;
-}
 
 RequestBatcher::RequestBatcher(int64_t max_tokens, int64_t max_waiting, ServeMetrics* metrics)
     : max_tokens_(max_tokens), max_waiting_(max_waiting), metrics_(metrics),

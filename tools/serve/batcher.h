@@ -15,13 +15,13 @@
 
 namespace cloze {
 
-// What a model computes. Requests with equal operations are joined.
+// The work of a model. Requests with equal operations are joined.
 struct Operation {
   bool embed = false;  // Engine::Embed with `options`, else Engine::Answer with `top`
   EmbedOptions options = {};
   int top = 5;
+  bool operator==(const Operation&) const = default;
 };
-bool operator==(const Operation& a, const Operation& b);
 
 // Of one record.
 struct Outcome {
@@ -40,13 +40,10 @@ struct Job {
   double queued = 0;                   // SteadySeconds
 };
 
-// Returns about how many tokens the records have: a token for each four bytes.
-int64_t EstimateTokens(const std::vector<Record>& records);
-
 // Thread-safe.
 class RequestBatcher {
  public:
-  // Joins requests up to `max_tokens`, as EstimateTokens counts them; a larger request goes alone.
+  // Joins requests up to `max_tokens`, of four bytes each; a larger request goes alone.
   // At most `max_waiting` requests wait. `metrics` must outlive this.
   RequestBatcher(int64_t max_tokens, int64_t max_waiting, ServeMetrics* metrics);
   ~RequestBatcher() { Finish(); }

@@ -70,19 +70,19 @@ Exchange::Exchange(Server& server, MHD_Connection* connection, const char* path,
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
   served_->deadline = begin_ + server.options_.timeout;
   ++server.open_requests_;
-  if (const absl::Status status = CheckHeaders(method_, path_); !status.ok()) Refused(status);
+  if (const absl::Status status = CheckHeaders(); !status.ok()) Refused(status);
 }
 
-absl::Status Exchange::CheckHeaders(const std::string& method, const std::string& path) {
+absl::Status Exchange::CheckHeaders() {
   // Two lengths, or two framings, may mean another request to a proxy than to us.
   const int lengths = CountHeaders(connection_, MHD_HTTP_HEADER_CONTENT_LENGTH);
   if (lengths + CountHeaders(connection_, MHD_HTTP_HEADER_TRANSFER_ENCODING) > 1)
     return Refuse(Refusal::kSyntax, "Content-Length: more than one length: expected one");
-  if (method == "OPTIONS" && !server_.options_.allow_origin.empty()) {
+  if (method_ == "OPTIONS" && !server_.options_.allow_origin.empty()) {
     reply_ = Reply{204, "", "text/plain", ""};
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(route_, FindRoute(method, path));
+  ASSIGN_OR_RETURN(route_, FindRoute(method_, path_));
   if (!route_->open) RETURN_IF_ERROR(CheckKey());
   if (server_.draining_)
     return Refuse(Refusal::kUnavailable, "the server is stopping (try another one)");
@@ -142,11 +142,6 @@ bool Exchange::Begin() {
     outcomes_.emplace(std::vector<Outcome>());
     return false;
   }
-  Submit();
-  return true;
-}
-
-void Exchange::Submit() {
   Job job = {
       work_.model.engine, work_.operation, std::move(work_.records), [this](Outcomes outcomes) {
         outcomes_ = std::move(outcomes);
@@ -154,24 +149,18 @@ void Exchange::Submit() {
       }};
   served_->deadline = std::numeric_limits<double>::infinity();
   MHD_suspend_connection(connection_);
-  if (work_.model.batcher->Submit(std::move(job))) return;
+  if (work_.model.batcher->Submit(std::move(job))) return true;
   Refused(Refuse(Refusal::kTooMany, "the model is overloaded (try again later)"));
   MHD_resume_connection(connection_);
+  return true;
 }
 
 MHD_Result Exchange::Send() {
   if (outcomes_.has_value() && !reply_.has_value()) {
-    absl::StatusOr<std::string> body = "";
-    if (outcomes_->ok()) {
-      body = work_.format(**outcomes_);
-    } else {
-      body = outcomes_->status();
-    }
-    if (body.ok()) {
-      reply_ = Reply{200, *std::move(body), work_.type, ""};
-    } else {
-      Refused(body.status());
-    }
+    absl::StatusOr<std::string> body =
+        outcomes_->ok() ? work_.format(**outcomes_) : outcomes_->status();
+    if (!body.ok()) Refused(body.status());
+    if (body.ok()) reply_ = Reply{200, *std::move(body), work_.type, ""};
   }
   const Reply& reply = *reply_;
   served_->deadline = SteadySeconds() + server_.options_.timeout;
@@ -202,7 +191,7 @@ void Exchange::Log() const {
   const double seconds = SteadySeconds() - begin_;
   const char* const error = reply_.has_value() ? reply_->error : "Gone";
   server_.metrics_->Count(route_ == nullptr ? "other" : route_->path, error, seconds);
-  if (!server_.options_.log) return;
+  if (server_.options_.quiet) return;
   const OrderedJson line = {{"time", Now()}, {"method", Quote(method_)}, {"path", Quote(path_)},
       {"status", reply_.has_value() ? reply_->status : 0}, {"error", error},
       {"model", work_.model.name}, {"bytes", bytes_},
@@ -211,19 +200,10 @@ void Exchange::Log() const {
 }
 
 MHD_Result Exchange::OnRequest(void* server, MHD_Connection* connection, const char* path,
-    const char* method, const char*, const char* data, size_t* size, void** state) {
-  try {
-    return Continue(static_cast<Server*>(server), connection, path, method, data, size, state);
-  } catch (const std::exception&) {
-    return MHD_NO;  // out of memory: closes the connection
-  }
-}
-
-MHD_Result Exchange::Continue(Server* server, MHD_Connection* connection, const char* path,
-    const char* method, const char* data, size_t* size, void** state) {
+    const char* method, const char*, const char* data, size_t* size, void** state) try {
   auto* exchange = static_cast<Exchange*>(*state);
   if (exchange == nullptr) {
-    exchange = new Exchange(*server, connection, path, method);
+    exchange = new Exchange(*static_cast<Server*>(server), connection, path, method);
     *state = exchange;
     // Refused now, before a body that nobody waits to send or that is far too large.
     const bool waits = !Header(connection, MHD_HTTP_HEADER_EXPECT).empty();
@@ -239,6 +219,8 @@ MHD_Result Exchange::Continue(Server* server, MHD_Connection* connection, const 
   }
   if (!exchange->begun_ && exchange->Begin()) return MHD_YES;
   return exchange->Send();
+} catch (const std::exception&) {
+  return MHD_NO;  // out of memory: closes the connection
 }
 
 void Exchange::OnCompleted(void*, MHD_Connection*, void** state, MHD_RequestTerminationCode) {

@@ -21,17 +21,14 @@ class Exchange {
       void* server, MHD_Connection* connection, void** state, MHD_RequestTerminationCode code);
 
  private:
-  static MHD_Result Continue(Server* server, MHD_Connection* connection, const char* path,
-      const char* method, const char* data, size_t* size, void** state);
   Exchange(Server& server, MHD_Connection* connection, const char* path, const char* method);
   // Checks what the headers say. The reply of a request that they refuse is sent after its body.
-  absl::Status CheckHeaders(const std::string& method, const std::string& path);
+  absl::Status CheckHeaders();
   absl::Status CheckKey() const;
   void AddBody(absl::string_view data);
   // Starts the work of a complete request. True if the connection is suspended until a model has
   // answered; another thread then changes this.
   bool Begin();
-  void Submit();
   void Refused(const absl::Status& status);
   MHD_Result Send();
   void Log() const;

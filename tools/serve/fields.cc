@@ -60,7 +60,7 @@ absl::StatusOr<int64_t> IntegerField(
 absl::StatusOr<std::vector<std::string>> TextsField(
     const ServeContext& context, const Json& body, const char* name, bool* list) {
   const Json& value = JsonMember(body, name);
-  *list = value.is_array();
+  if (list != nullptr) *list = value.is_array();
   if (value.is_string()) return std::vector<std::string>{value.get<std::string>()};
   if (!value.is_array())
     return Error(Exit::kData, name, value.is_null() ? ": missing" : "",
@@ -76,16 +76,13 @@ absl::StatusOr<std::vector<std::string>> TextsField(
   return texts;
 }
 
-absl::StatusOr<ServedModel> ModelField(
-    const ServeContext& context, const Json& body, absl::Span<const absl::string_view> kinds) {
+absl::StatusOr<ServedModel> ModelField(const ServeContext& context, const Json& body,
+    absl::Span<const absl::string_view> kinds, bool only) {
   ASSIGN_OR_RETURN(const std::string name, StringField(body, "model"));
-  return context.models->Find(name, kinds);
-}
-
-absl::Status CheckKind(
-    const ServedModel& model, const Json& body, absl::Span<const absl::string_view> kinds) {
-  if (absl::c_linear_search(kinds, model.engine->kind()) || !JsonMember(body, "adapter").is_null())
-    return absl::OkStatus();
+  ASSIGN_OR_RETURN(ServedModel model, context.models->Find(name, kinds));
+  if (!only || absl::c_linear_search(kinds, model.engine->kind()) ||
+      !JsonMember(body, "adapter").is_null())
+    return model;
   return Error(Exit::kData, "model: \"", Quote(model.name), "\" is of kind ", model.engine->kind(),
       ": expected ", kinds[0]);
 }
@@ -134,6 +131,13 @@ absl::StatusOr<std::vector<Record>> RecordsOf(const ServedModel& model, const Js
         AddRecord(model, body, name, texts.size() == 1 ? 0 : i + 1, std::move(record), &records));
   }
   return records;
+}
+
+Work Immediate(std::string text, const char* type) {
+  Work work;
+  work.type = type;
+  work.format = [text = std::move(text)](const std::vector<Outcome>&) { return text; };
+  return work;
 }
 
 std::string JsonOfVector(absl::Span<const float> values) {

@@ -22,18 +22,16 @@ absl::StatusOr<std::string> StringField(const Json& body, const char* name);
 absl::StatusOr<int64_t> IntegerField(
     const Json& body, const char* name, int64_t fallback, int64_t low, int64_t high);
 
-// Returns the texts of the member `name`: a text, or a list of texts if *list. kData for another
-// type or more than the limit; kEmpty for an empty list.
+// Returns the texts of the member `name`: a text, or a list of texts, which sets *list. kData for
+// another type or more than the limit; kEmpty for an empty list.
 absl::StatusOr<std::vector<std::string>> TextsField(
-    const ServeContext& context, const Json& body, const char* name, bool* list);
+    const ServeContext& context, const Json& body, const char* name, bool* list = nullptr);
 
-// Returns the model that the member "model" names, or the only one of `kinds`.
-absl::StatusOr<ServedModel> ModelField(
-    const ServeContext& context, const Json& body, absl::Span<const absl::string_view> kinds);
+// Returns the model that the member "model" names, or the only one of `kinds`. With `only`, kData
+// if the model is of none of them; the kind of an adapter is seen by CheckAnswers.
+absl::StatusOr<ServedModel> ModelField(const ServeContext& context, const Json& body,
+    absl::Span<const absl::string_view> kinds, bool only = false);
 
-// kData if the model is of none of `kinds`; the kind of an adapter is seen by CheckAnswers.
-absl::Status CheckKind(
-    const ServedModel& model, const Json& body, absl::Span<const absl::string_view> kinds);
 // kData unless each answer has one of these members.
 absl::Status CheckAnswers(
     const std::vector<Outcome>& outcomes, absl::Span<const absl::string_view> members);
@@ -48,6 +46,9 @@ absl::StatusOr<std::vector<Record>> RecordsOf(const ServedModel& model, const Js
 // Adds a record as RecordsOf does; `number` is that of the text.
 absl::Status AddRecord(const ServedModel& model, const Json& body, const char* name, size_t number,
     Record record, std::vector<Record>* records);
+
+// Returns work that needs no model: the body is `text`.
+Work Immediate(std::string text, const char* type = "application/json");
 
 // Return the vectors of an outcome as [[...], ...], and one vector as [...].
 std::string JsonOfVectors(const Outcome& outcome);

@@ -1,4 +1,4 @@
-// What the server counts, as Prometheus reads it.
+// The counts of the server, as Prometheus reads them.
 #ifndef CLOZE_TOOLS_SERVE_METRICS_H_
 #define CLOZE_TOOLS_SERVE_METRICS_H_
 

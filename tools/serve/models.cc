@@ -3,17 +3,10 @@
 #include <cstdio>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 
 namespace cloze {
-namespace {
-
-// A folder that begins with "./" or has a "/" at its end has the name of its last part.
-std::string NameOfFolder(const std::string& folder) { return BaseName(AbsolutePath(folder)); }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ServedModels>> ServedModels::Open(
     const std::vector<std::string>& models, const std::vector<std::string>& adapters,
@@ -22,15 +15,13 @@ absl::StatusOr<std::unique_ptr<ServedModels>> ServedModels::Open(
   std::unique_ptr<ServedModels> out(new ServedModels(metrics));
   for (const std::string& word : models) {
     auto [name, folder] = NamedAdapter::Parse(word);
-    if (name.empty()) name = NameOfFolder(folder);
+    if (name.empty()) name = BaseName(AbsolutePath(folder));  // of "./" and "a/" too
     for (const Entry& entry : out->entries_) {
       if (entry.name == name)
         return Error(Exit::kUsage, "--model: two models have the name \"", Quote(name),
             "\": expected another name (NAME=FOLDER)");
     }
-    Entry& entry = out->entries_.emplace_back();
-    entry.name = name;
-    entry.options = {.folder = folder, .adapters = {}, .compute = compute};
+    out->entries_.push_back({name, {.folder = folder, .compute = compute}, nullptr, nullptr});
   }
   for (const std::string& adapter : adapters) RETURN_IF_ERROR(out->AddAdapter(adapter));
   for (Entry& entry : out->entries_) {

@@ -3,7 +3,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_join.h"
 #include "tools/serve/fields.h"
 
 namespace cloze {
@@ -35,8 +34,7 @@ absl::StatusOr<Work> ReadEmbeddings(const ServeContext& context, const Json& bod
   Work work;
   ASSIGN_OR_RETURN(work.model, ModelField(context, body, kEmbedding));
   RETURN_IF_ERROR(CheckNoIds(JsonMember(body, "input")));
-  bool list;
-  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "input", &list));
+  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "input"));
   ASSIGN_OR_RETURN(const std::string encoding, StringField(body, "encoding_format"));
   if (encoding != "" && encoding != "float" && encoding != "base64")
     return Error(
@@ -69,10 +67,7 @@ absl::StatusOr<Work> ReadModels(const ServeContext& context, const Json&) {
   for (const ServedModel& model : context.models->All())
     data.push_back(
         {{"id", model.name}, {"object", "model"}, {"created", 0}, {"owned_by", "cloze"}});
-  Work work;
-  work.format = [out = OrderedJson{{"object", "list"}, {"data", data}}](
-                    const std::vector<Outcome>&) { return ToJsonLine(out); };
-  return work;
+  return Immediate(ToJsonLine({{"object", "list"}, {"data", data}}));
 }
 
 }  // namespace cloze

@@ -1,5 +1,4 @@
 // /tag, /fill-mask, and POST / for a model of any kind, as @huggingface/inference calls it.
-#include "absl/strings/str_replace.h"
 #include "tools/serve/fields.h"
 
 namespace cloze {
@@ -11,8 +10,7 @@ absl::StatusOr<Work> ReadTexts(const ServeContext& context, const Json& body,
     absl::Span<const absl::string_view> kinds, absl::string_view member,
     OrderedJson (*form)(const Record& record, OrderedJson answer)) {
   Work work;
-  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kinds));
-  RETURN_IF_ERROR(CheckKind(work.model, body, kinds));
+  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kinds, /*only=*/true));
   bool list;
   ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs", &list));
   ASSIGN_OR_RETURN(work.records, RecordsOf(work.model, body, "inputs", std::move(texts)));

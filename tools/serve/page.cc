@@ -59,12 +59,7 @@ absl::StatusOr<Work> ReadPage(const ServeContext& context, const Json&) {
     absl::StrAppend(&options, "<option value=\"", name, "\" data-kind=\"", kind, "\">", name, " (",
         kind, ")</option>");
   }
-  Work work;
-  work.type = "text/html; charset=utf-8";
-  work.format = [options](const std::vector<Outcome>&) {
-    return absl::StrReplaceAll(kPage, {{"@MODELS@", options}});
-  };
-  return work;
+  return Immediate(absl::StrReplaceAll(kPage, {{"@MODELS@", options}}), "text/html; charset=utf-8");
 }
 
 }  // namespace cloze

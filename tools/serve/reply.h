@@ -1,4 +1,4 @@
-// What a request is answered with, and the reasons to refuse one.
+// The reply to a request, and the reasons to refuse one.
 #ifndef CLOZE_TOOLS_SERVE_REPLY_H_
 #define CLOZE_TOOLS_SERVE_REPLY_H_
 

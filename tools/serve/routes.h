@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// What routes know of the server.
+// The parts of the server that routes read.
 struct ServeContext {
   const ServedModels* models;
   const ServeMetrics* metrics;

@@ -16,7 +16,6 @@ struct ServeOptions {
   std::string compute = "auto", key_file;
   ServeLimits limits;
   ServerOptions server;
-  bool quiet = false;
 };
 
 void DeclareOptions(Command& command, ServeOptions* options) {
@@ -55,7 +54,8 @@ void DeclareOptions(Command& command, ServeOptions* options) {
   command.Add("--timeout", &options->server.timeout,
       "Seconds for a client to send the headers of a request, its body, and to take the answer.",
       {.min = 0.1, .max = 86'400, .type = "SECONDS"});
-  command.Add("--quiet", &options->quiet, "Do not log requests (JSON lines on standard error).");
+  command.Add(
+      "--quiet", &options->server.quiet, "Do not log requests (JSON lines on standard error).");
 }
 
 absl::Status SetKey(ServeOptions* options) {
@@ -110,7 +110,6 @@ void Wait(Server& server, ServedModels& models) {
 absl::Status Serve(ServeOptions options) {
   const sigset_t signals = ServeSignals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  options.server.log = !options.quiet;
   RETURN_IF_ERROR(SetKey(&options));
   ServeMetrics metrics;
   ASSIGN_OR_RETURN(const std::unique_ptr<ServedModels> models,

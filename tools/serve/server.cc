@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "core/base/system.h"
-#include "core/base/threads.h"
 #include "tools/serve/exchange.h"
 
 namespace cloze {

@@ -22,7 +22,7 @@ struct ServerOptions {
   std::string allow_origin;  // Access-Control-Allow-Origin; "": none
   double timeout = 30;       // seconds for a client to send a request, and to take an answer
   int64_t connections = 4096;
-  bool log = true;  // a JSON line to stderr for each request
+  bool quiet = false;  // else a JSON line to stderr for each request
 };
 
 // A connection. Its times are those of SteadySeconds.

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
-#include "core/base/text.h"
 #include "tools/serve/fields.h"
 
 namespace cloze {
@@ -70,8 +68,7 @@ absl::Status AddInput(const ServedModel& model, const Json& body, const Json& in
 absl::StatusOr<Work> ReadVectors(const ServeContext& context, const Json& body, bool tokens) {
   Work work;
   ASSIGN_OR_RETURN(work.model, ModelField(context, body, kEmbedding));
-  bool list;
-  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs", &list));
+  ASSIGN_OR_RETURN(auto texts, TextsField(context, body, "inputs"));
   ASSIGN_OR_RETURN(work.records, RecordsOf(work.model, body, "inputs", std::move(texts)));
   work.operation.embed = true;
   EmbedOptions& options = work.operation.options;
@@ -81,8 +78,7 @@ absl::StatusOr<Work> ReadVectors(const ServeContext& context, const Json& body, 
     ASSIGN_OR_RETURN(options.dimensions,
         IntegerField(body, "dimensions", 0, 1, work.model.engine->dimensions()));
   }
-  ASSIGN_OR_RETURN(const std::string prompt, StringField(body, "prompt_name"));
-  if (!prompt.empty()) options.prompt = prompt;
+  ASSIGN_OR_RETURN(options.prompt, StringField(body, "prompt_name"));
   work.format = [tokens](const std::vector<Outcome>& outcomes) {
     std::string out = "[";
     for (const Outcome& outcome : outcomes)
@@ -110,22 +106,16 @@ absl::StatusOr<Work> ReadSimilarity(const ServeContext& context, const Json& bod
   const Json& source = JsonMember(inputs, "source_sentence");
   if (!source.is_string())
     return Error(Exit::kData, "inputs: expected {\"source_sentence\": text, \"sentences\": [...]}");
-  bool list;
-  ASSIGN_OR_RETURN(auto texts, TextsField(context, inputs, "sentences", &list));
+  ASSIGN_OR_RETURN(auto texts, TextsField(context, inputs, "sentences"));
   texts.insert(texts.begin(), source.get<std::string>());
   ASSIGN_OR_RETURN(work.records, RecordsOf(work.model, body, "inputs", std::move(texts)));
   work.operation.embed = true;
   work.operation.options.normalize = true;
-  ASSIGN_OR_RETURN(const std::string prompt, StringField(body, "prompt_name"));
-  if (!prompt.empty()) work.operation.options.prompt = prompt;
+  ASSIGN_OR_RETURN(work.operation.options.prompt, StringField(body, "prompt_name"));
   work.format = [](const std::vector<Outcome>& outcomes) {
     std::vector<float> cosines;
-    for (size_t i = 1; i < outcomes.size(); ++i) {
-      double cosine = 0;
-      for (size_t d = 0; d < outcomes[0].values.size(); ++d)
-        cosine += double{outcomes[0].values[d]} * outcomes[i].values[d];
-      cosines.push_back(static_cast<float>(cosine));
-    }
+    for (const Outcome& outcome : absl::MakeSpan(outcomes).subspan(1))
+      cosines.push_back(static_cast<float>(Dot(outcomes[0].values, outcome.values)));
     return JsonOfVector(cosines);
   };
   return work;
@@ -133,19 +123,15 @@ absl::StatusOr<Work> ReadSimilarity(const ServeContext& context, const Json& bod
 
 absl::StatusOr<Work> ReadPredict(const ServeContext& context, const Json& body) {
   Work work;
-  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kClassifier));
-  RETURN_IF_ERROR(CheckKind(work.model, body, kClassifier));
+  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kClassifier, /*only=*/true));
   const Json& inputs = JsonMember(body, "inputs");
-  const bool batch = inputs.is_array() && !inputs.empty() && inputs.front().is_array();
   if (inputs.is_array() && inputs.empty())
     return Refuse(Refusal::kEmpty, "inputs: empty: expected a text");
-  if (batch) {
-    RETURN_IF_ERROR(CheckCount(context, "inputs", inputs.size()));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      RETURN_IF_ERROR(AddInput(work.model, body, inputs[i], i + 1, &work.records));
-  } else {
-    RETURN_IF_ERROR(AddInput(work.model, body, inputs, 0, &work.records));
-  }
+  const bool batch = inputs.is_array() && inputs.front().is_array();
+  const Json list = batch ? inputs : Json::array({inputs});
+  RETURN_IF_ERROR(CheckCount(context, "inputs", list.size()));
+  for (size_t i = 0; i < list.size(); ++i)
+    RETURN_IF_ERROR(AddInput(work.model, body, list[i], batch ? i + 1 : 0, &work.records));
   ASSIGN_OR_RETURN(const bool raw, BoolField(body, "raw_scores", false));
   work.format = [batch, raw](const std::vector<Outcome>& outcomes) -> absl::StatusOr<std::string> {
     RETURN_IF_ERROR(CheckAnswers(outcomes, kLabels));
@@ -158,12 +144,10 @@ absl::StatusOr<Work> ReadPredict(const ServeContext& context, const Json& body) 
 
 absl::StatusOr<Work> ReadRerank(const ServeContext& context, const Json& body) {
   Work work;
-  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kClassifier));
-  RETURN_IF_ERROR(CheckKind(work.model, body, kClassifier));
+  ASSIGN_OR_RETURN(work.model, ModelField(context, body, kClassifier, /*only=*/true));
   ASSIGN_OR_RETURN(const std::string query, StringField(body, "query"));
   if (query.empty()) return Error(Exit::kData, "query: missing: expected a text");
-  bool list;
-  ASSIGN_OR_RETURN(const auto texts, TextsField(context, body, "texts", &list));
+  ASSIGN_OR_RETURN(const auto texts, TextsField(context, body, "texts"));
   ASSIGN_OR_RETURN(work.records, RecordsOf(work.model, body, "texts", texts, &query));
   ASSIGN_OR_RETURN(const bool raw, BoolField(body, "raw_scores", false));
   ASSIGN_OR_RETURN(const bool text, BoolField(body, "return_text", false));

@@ -149,23 +149,6 @@ TEST_F(EngineTest, VectorsCanBeShortenedAndOfTokens) {
     EXPECT_EQ(ExitOf(engine->Embed(records, wrong).status()), Exit::kUsage);
 }
 
-TEST_F(EngineTest, ProbabilitiesAreOfTheLabels) {
-  const auto engine = Open("classifier");
-  std::vector<Record> records = TextRecords(Texts());
-  records[3].kind = Record::Kind::kIds;
-  records[3].ids = {1, 100};  // not in the vocabulary
-  const auto probabilities = engine->Probabilities(records);
-  const auto answers = engine->Answer(records);
-  ASSERT_TRUE(probabilities.ok() && answers.ok());
-  EXPECT_FALSE((*probabilities)[3].ok());
-  EXPECT_FALSE((*answers)[3].ok());
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (i == 3 || records[i].text.find_first_not_of(' ') == std::string::npos) continue;
-    ASSERT_EQ((*probabilities)[i]->size(), 3);
-    EXPECT_EQ(Decimal((*probabilities)[i]->at(1)), (*(*answers)[i])["scores"]["good"]);
-  }
-}
-
 TEST_F(EngineTest, WrongRecordsDoNotHarmOthers) {
   const auto engine = Open("tagger");
   std::vector<Record> records = TextRecords(Texts());
@@ -190,7 +173,6 @@ TEST_F(EngineTest, RefusesWhatTheModelCannotDo) {
   const std::vector<Record> records = {Text("the cat")};
   EXPECT_EQ(ExitOf(Open("plain")->Answer(records).status()), Exit::kUsage);
   EXPECT_EQ(ExitOf(Open("sentence")->Answer(records).status()), Exit::kUsage);
-  EXPECT_EQ(ExitOf(Open("tagger")->Probabilities(records).status()), Exit::kUsage);
   EXPECT_EQ(ExitOf(Open("classifier")->Score(records).status()), Exit::kUsage);
   EXPECT_EQ(Open("plain")->kind(), "encoder");
   EXPECT_EQ(Open("sentence")->kind(), "sentence_embedding");
