@@ -193,12 +193,13 @@ std::vector<std::vector<int64_t>> RankByProducts(const VectorRows& corpus, Const
   return rankings;
 }
 
-MetricResults ScoreRankings(
-    absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings) {
+MetricResults ScoreRankings(absl::Span<const Judgements> judged,
+    absl::Span<const std::vector<int64_t>> rankings, std::vector<double>* ndcg) {
   CLOZE_CHECK(rankings.size() == judged.size());
   RetrievalScores sum;
   for (size_t q = 0; q < rankings.size(); ++q) {
     const RetrievalScores s = ScoreRanking(rankings[q], judged[q]);
+    if (ndcg != nullptr) ndcg->push_back(s.ndcg_at_10);
     sum.ndcg_at_10 += s.ndcg_at_10, sum.mrr_at_10 += s.mrr_at_10;
     sum.recall_at_100 += s.recall_at_100, sum.map_at_100 += s.map_at_100;
   }

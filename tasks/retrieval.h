@@ -55,9 +55,10 @@ inline constexpr int64_t kRetrievalDepth = 100;  // documents of a ranking that 
 
 // Returns the scores of one ranking, best document first. Requires a relevant document in `judged`.
 RetrievalScores ScoreRanking(absl::Span<const int64_t> ranking, const Judgements& judged);
-// Returns the means over queries, in the order above.
-MetricResults ScoreRankings(
-    absl::Span<const Judgements> judged, absl::Span<const std::vector<int64_t>> rankings);
+// Returns the means over queries, in the order above. Appends ndcg_at_10 of each query to *ndcg,
+// unless it is null.
+MetricResults ScoreRankings(absl::Span<const Judgements> judged,
+    absl::Span<const std::vector<int64_t>> rankings, std::vector<double>* ndcg = nullptr);
 
 // Returns the best kRetrievalDepth documents of each query, by the products of their vectors
 // `corpus` with `queries` [n, cols] f32.

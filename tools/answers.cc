@@ -1,23 +1,16 @@
 #include "tools/answers.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "core/base/json.h"
 #include "tools/text_table.h"
 
 namespace cloze {
 namespace {
-
-std::string CellText(const OrderedJson& value) {
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_null() ? "" : ToJsonLine(value);
-}
 
 // Returns the values joined by `separator`: of each item, or of the member `name` of each object.
 std::string Joined(
@@ -184,6 +177,11 @@ absl::Status CheckTsv(const std::vector<std::string>& cells) {
 }
 
 }  // namespace
+
+std::string CellText(const OrderedJson& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_null() ? "" : ToJsonLine(value);
+}
 
 std::string CsvCell(const std::string& cell, char delimiter) {
   const bool plain = cell.find_first_of("\"\r\n") == std::string::npos &&

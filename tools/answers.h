@@ -20,6 +20,8 @@ namespace cloze {
 // one.
 std::string JsonWithId(const Record& record, const OrderedJson& answer);
 
+// Returns the content of a string, "" for null, and other values as JSON.
+std::string CellText(const OrderedJson& value);
 // Returns a cell of CSV (RFC 4180), in quotes if it needs them.
 std::string CsvCell(const std::string& cell, char delimiter = ',');
 

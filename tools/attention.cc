@@ -13,13 +13,13 @@ constexpr int64_t kMostTokens = 128;  // more are no picture
 
 struct AttentionOptions {
   InferOptions infer;
-  std::string text, pair, out;
-  bool force = false;
+  std::string text, pair;
 };
 
 absl::Status DrawAttention(AttentionOptions options) {
-  RETURN_IF_ERROR(CheckExtension(options.out, {"html", "htm"}));
-  if (options.out != "-") RETURN_IF_ERROR(CheckOutput(options.out, options.force));
+  const std::string& out = options.infer.out;
+  RETURN_IF_ERROR(CheckExtension(out, {"html", "htm"}));
+  if (out != "-") RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze attention` takes one adapter, without a name");
@@ -32,29 +32,22 @@ absl::Status DrawAttention(AttentionOptions options) {
   const Query query{ExampleOf(encoding, most, &cut, tokenizer->usual_keep())};
   AttentionMaps maps = {.model = options.infer.model,
       .text = absl::StrCat(options.text, pair ? " | " : "", options.pair),
-      .tokens = {},
-      .special = {},
-      .second = {},
-      .heads = session->config().heads,
-      .probs = {}};
-  const SpecialIds& ids = tokenizer->special();
+      .heads = session->config().heads};
   bool second = false;
   for (const int32_t id : query.ids) {
     maps.tokens.push_back(tokenizer->token(id));
     maps.special.push_back(tokenizer->is_special(id));
     maps.second.push_back(second);
-    second |= pair && id == ids.sep;
+    second |= pair && id == tokenizer->special().sep;
   }
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
-  RETURN_IF_ERROR(WriteOutput(options.out, options.force,
+  RETURN_IF_ERROR(WriteOutput(out, options.infer.force,
       [&](LineWriter& writer) { return writer.WriteText(AttentionPage(maps)); }));
-  if (cut > 0) {
-    const std::string note =
-        absl::StrCat("cloze: showing the first ", most, " of ", most + cut, " tokens\n");
-    std::fputs(note.c_str(), stderr);
-  }
-  if (options.out == "-") return absl::OkStatus();
-  std::fprintf(stderr, "%s: %s x %s, %s; open it in a browser\n", QuotePath(options.out).c_str(),
+  if (cut > 0)
+    std::fprintf(stderr, "cloze: showing the first %lld of %lld tokens\n", (long long)most,
+        (long long)most + cut);
+  if (out == "-") return absl::OkStatus();
+  std::fprintf(stderr, "%s: %s x %s, %s; open it in a browser\n", QuotePath(out).c_str(),
       Counted(maps.probs.size(), "layer").c_str(), Counted(maps.heads, "head").c_str(),
       Counted(maps.tokens.size(), "token").c_str());
   return absl::OkStatus();
@@ -67,10 +60,10 @@ void AddAttention(Command& app) {
     AddInferOptions(command, &options.infer, false);
     command.Add("text", &options.text, "Text to show.", {.required = true});
     command.Add("text_pair", &options.pair, "Second text, for models of pairs.");
-    command.Add("--out", &options.out,
+    command.Add("--out", &options.infer.out,
         "HTML file to write, or - for standard output; it loads nothing and has no scripts.",
         {.required = true});
-    command.Add("--force", &options.force, "Replace an existing file.");
+    command.Add("--force", &options.infer.force, "Replace an existing file.");
   };
   app.AddCommand<AttentionOptions>("attention",
       "Draw the attention maps of a text as an HTML page, by layer and head.",

@@ -10,11 +10,11 @@ namespace cloze {
 
 struct AttentionMaps {
   std::string model, text;  // for the heading and the title
-  std::vector<std::string> tokens;
-  std::vector<bool> special, second;  // for each token: special; in the second text of a pair
+  std::vector<std::string> tokens = {};
+  std::vector<bool> special = {}, second = {};  // for each token; second: of the second text
   int heads = 0;
   // For each layer [heads, tokens, tokens]: the attention of the row's token to the column's.
-  std::vector<std::vector<float>> probs;
+  std::vector<std::vector<float>> probs = {};
 };
 
 // Returns a page with a grid of heat maps, one row per layer, one column per head and one for their

@@ -57,12 +57,12 @@ struct CommandLine {
   int threads = 0;   // 0: the cores that this process may use
   bool all = false;  // declare the options of all commands, not only of the one that was chosen
   std::string command = {};                 // its name
-  std::vector<std::string> for_ranks = {};  // names of the commands with CommandTraits::ranks
+  std::vector<std::string> for_ranks = {};  // names of the commands that several ranks can run
 };
 
 class Command;
 
-// What a program of this tree says about itself. Each program defines kProgram.
+// The description of a program of this tree. Each program defines kProgram.
 struct Program {
   const char *name, *description;
   const char* footer;  // of its help
@@ -83,7 +83,7 @@ absl::string_view Version();
 // "unknown" without Git.
 extern const char kCommit[];
 
-// What an option accepts beyond its type.
+// The values that an option accepts, beyond its type.
 struct OptionLimits {
   bool required = false;
   double min = 0, max = 0;                // of a number; unlimited if equal
@@ -91,11 +91,6 @@ struct OptionLimits {
   std::string type = {};                  // name of the value in the help; empty: by its type
   int count = 0;                          // of the values of a list; 0: one or more
   bool repeatable = false;                // a list; each value needs the option's name
-};
-
-// Properties of a command that are known before it runs.
-struct CommandTraits {
-  bool ranks = false;  // several ranks can run it together
 };
 
 class Command {
@@ -116,11 +111,11 @@ class Command {
   // Adds a command, which `declare(Command&, Options&)` completes if it is chosen. Then runs
   // `work(Options)`. Files are opened by `work`, so that a missing file is Exit::kNoInput. The
   // first sentence of `help` appears in `cloze --help`. `--help` and `--threads` are in every
-  // command. `examples`: lines, each indented by two blanks.
+  // command. `examples`: lines, each indented by two blanks. `ranks`: several ranks can run it.
   template <typename Options, typename Declare, typename Work>
   void AddCommand(const std::string& name, const std::string& help, const std::string& examples,
-      Declare declare, Work work, const CommandTraits& traits = {}) {
-    if (traits.ranks) line_->for_ranks.push_back(name);
+      Declare declare, Work work, bool ranks = false) {
+    if (ranks) line_->for_ranks.push_back(name);
     AddLazily(name, help, examples, [=](Command& command) -> Run {
       auto options = std::make_shared<Options>();
       declare(command, *options);

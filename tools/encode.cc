@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "absl/algorithm/container.h"
@@ -193,20 +192,17 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
 
 // JSON lines on standard output.
 absl::Status PrintVectors(EncodeOptions& options, Session& session) {
-  LineWriter writer;
   return ForEachLayer(options, session,
       [&](const Record& record, const absl::Status& wrong, int64_t, int, ConstMat hidden) {
         if (!wrong.ok()) {
           const OrderedJson answer = {
               {"line", record.line}, {"error", std::string(wrong.message())}};
-          RETURN_IF_ERROR(writer.Write(JsonWithId(record, answer)));
-          return writer.Flush();
+          return WriteStdout(JsonWithId(record, answer) + "\n");
         }
         OrderedJson vector = OrderedJson::array();
         for (const float x : TextVector(hidden, options.how)) vector.push_back(Decimal(x));
-        RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"id\": ",
-            record.id.empty() ? "null" : record.id, ", \"vector\": ", ToJsonLine(vector), "}")));
-        return writer.Flush();
+        return WriteStdout(absl::StrCat("{\"id\": ", record.id.empty() ? "null" : record.id,
+            ", \"vector\": ", ToJsonLine(vector), "}\n"));
       });
 }
 

@@ -1,11 +1,8 @@
 // `cloze evaluate`: metrics of a model on labelled data, and a row for each example.
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
-#include "proto/spec.h"
 #include "tasks/data/readers.h"
 #include "tasks/data_summary.h"
 #include "tasks/inference/evaluate.h"
@@ -25,7 +22,7 @@ struct EvaluateCommandOptions {
   std::vector<std::string> data, overrides;
   std::optional<bool> viterbi;
   std::string predictions, against;
-  bool force = false, json = false;
+  bool json = false;
 };
 
 // The format of --predictions.
@@ -63,36 +60,37 @@ absl::Status WritePrediction(const LabelledReader& reader, const Decoder& decode
   return writer->Write(next.record, next.columns, row);
 }
 
-// Evaluates `store`, the spec's validation, and writes the predictions if that is wanted.
+// Evaluates the model on the data, and writes the predictions if that is wanted.
 absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& options,
-    const TaskSpec& spec, const Task& task, const ExampleStore& store, Model& model,
-    EvaluateOptions how) {
+    const LabelledData& data, Model& model, EvaluateOptions how) {
+  const TaskSpec& spec = data.loaded.spec;
+  const auto evaluate = [&] { return Evaluate(model, *data.task, data.built->store, how); };
   Ranks& ranks = ProgramRanks();
   how.ranks = &ranks;
-  if (options.predictions.empty()) return Evaluate(model, task, store, how);
+  if (options.predictions.empty()) return evaluate();
   // Rank 0 writes the file; the others begin when it is open.
   if (!ranks.first()) {
     RETURN_IF_ERROR(ranks.Agree(absl::OkStatus()));
-    return Evaluate(model, task, store, how);
+    return evaluate();
   }
   const auto format = PredictionsFormat(options.predictions);
   if (!format.ok()) return ranks.Agree(format.status());
   absl::StatusOr<MetricResults> results;
   bool open = false;
-  const absl::Status written =
-      WriteOutput(options.predictions, options.force, [&](LineWriter& writer) -> absl::Status {
+  const absl::Status written = WriteOutput(
+      options.predictions, options.infer.force, [&](LineWriter& writer) -> absl::Status {
         AnswerWriter answers(
             *format, false, &writer, {}, spec.sequence_classification().label_separator());
-        const Decoder decoder = task.NewDecoder(model, how.decode);
+        const Decoder decoder = data.task->NewDecoder(model, how.decode);
         RETURN_IF_ERROR(RequireFiles(spec.validation(), "--predictions reads the data again"));
-        ASSIGN_OR_RETURN(const LabelledReader reader, task.OpenLabelled(spec.validation()));
+        ASSIGN_OR_RETURN(const LabelledReader reader, data.task->OpenLabelled(spec.validation()));
         absl::Status rows;  // the first error
         how.on_text = [&](const TextLogits& text) {
           if (rows.ok()) rows = WritePrediction(reader, decoder, text, &answers);
         };
         open = true;
         RETURN_IF_ERROR(ranks.Agree(absl::OkStatus()));
-        results = Evaluate(model, task, store, how);
+        results = evaluate();
         RETURN_IF_ERROR(results.status());
         RETURN_IF_ERROR(rows);
         return answers.Finish();
@@ -104,16 +102,12 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
 // Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
 absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricResults& results) {
   if (!ProgramRanks().first()) return absl::OkStatus();
-  const std::string line = results.ToJson();
-  const OrderedJson json = OrderedJson::parse(line);
   const bool beside = options.predictions == "-";
-  if (options.json || ::isatty(beside ? 2 : 1) != 1) {
-    if (!beside) return WriteStdout(line + "\n");
-    std::fprintf(stderr, "%s\n", line.c_str());
-    return absl::OkStatus();
-  }
-  const std::string text = ResultTables(json, StyleOf(beside ? 2 : 1));
-  if (!beside) return WriteTables(text);
+  const int fd = beside ? 2 : 1;
+  std::string text = results.ToJson() + "\n";
+  const bool tables = !options.json && ::isatty(fd) == 1;
+  if (tables) text = ResultTables(OrderedJson::parse(text), StyleOf(fd));
+  if (!beside) return tables ? WriteTables(text) : WriteStdout(text);
   std::fputs(text.c_str(), stderr);
   return absl::OkStatus();
 }
@@ -136,7 +130,7 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   if (!options.predictions.empty())
     RETURN_IF_ERROR(PredictionsFormat(options.predictions).status());
   if (!options.predictions.empty() && options.predictions != "-")
-    RETURN_IF_ERROR(CheckOutput(options.predictions, options.force));
+    RETURN_IF_ERROR(CheckOutput(options.predictions, options.infer.force));
   const InferOptions& infer = options.infer;
   const std::vector<NamedAdapter> named = AdaptersOf(infer);
   // The folder with the task, and the base below it if it is an adapter's.
@@ -149,31 +143,25 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   const bool adapted = is_adapter || !named.empty();
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, adapted ? folder : ""));
   const ModelConfig& config = model->config();
-  ASSIGN_OR_RETURN(TaskAndSpec found, TaskOf(folder, config));
-  auto& [task, loaded] = found;
-  RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
-  const TaskSpec& spec = loaded.spec;
+  ASSIGN_OR_RETURN(
+      LabelledData data, LabelledData::Open(folder, config, options.data, options.overrides));
+  const TaskSpec& spec = data.loaded.spec;
   ASSIGN_OR_RETURN(const auto tokenizer,
       LoadFirstTokenizer({folder, base}, spec.model().lowercase(), config.vocab));
-  RETURN_IF_ERROR(task->Bind(config, tokenizer.get(), spec.seed()));
-  const std::atomic<bool>* stop = StopOnSignals();
   if (ProgramRanks().size() > 1) {
     const absl::Status files = RequireFiles(spec.validation(), "each rank reads it");
-    if (!files.ok()) return AtData(loaded, "validation", files);
+    if (!files.ok()) return AtData(data.loaded, "validation", files);
   }
-  ASSIGN_OR_RETURN(const ScratchFolder cache, ScratchFolder::Create());
-  ASSIGN_OR_RETURN(
-      const BuiltStore built, BuildStore(loaded, *task, spec.validation(), config, *tokenizer,
-                                  {.cache_dir = cache.path(), .progress = nullptr, .stop = stop}));
-  RETURN_IF_ERROR(ProgramRanks().CheckSame("the data", built.name()));
-  for (const std::string& line : DescribeStore("data", built))
+  RETURN_IF_ERROR(data.Build(config, tokenizer.get()));
+  RETURN_IF_ERROR(ProgramRanks().CheckSame("the data", data.built->name()));
+  for (const std::string& line : DescribeStore("data", *data.built))
     if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
-  DType compute = ComputeOf(infer);
-  if (Int8Of(infer).value_or(config.int8)) model->UseInt8(), compute = kInt8Activations;
+  DType compute = InferenceType(infer.compute);
+  if (WantsInt8(infer.compute).value_or(config.int8)) model->UseInt8(), compute = kInt8Activations;
   ASSIGN_OR_RETURN(const MetricResults results,
-      EvaluateStore(options, spec, *task, built.store, *model,
+      EvaluateStore(options, data, *model,
           {.compute = compute,
-              .stop = stop,
+              .stop = StopOnSignals(),
               .decode = {.viterbi = options.viterbi, .errors = spec.evaluation().errors()},
               .needs_finite = true}));
   return PrintResults(options, results);
@@ -202,7 +190,7 @@ void AddEvaluate(Command& app) {
         "chance? Prints the difference, its 95 % interval and p (paired bootstrap over queries); "
         "with BM25 always.",
         {.type = "DIR"});
-    command.Add("--force", &options.force, "Replace an existing file.");
+    command.Add("--force", &options.infer.force, "Replace an existing file.");
     command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };
   app.AddCommand<EvaluateCommandOptions>("evaluate",
@@ -212,7 +200,7 @@ void AddEvaluate(Command& app) {
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"
       "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json\n"
       "  cloze evaluate --model models/minilm --data data/cranfield",
-      declare, EvaluateModel, {.ranks = true});
+      declare, EvaluateModel, /*ranks=*/true);
 }
 
 }  // namespace cloze

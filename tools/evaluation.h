@@ -3,24 +3,33 @@
 #define CLOZE_TOOLS_EVALUATION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "proto/spec.h"
 #include "tasks/task.h"
 #include "tools/command.h"
+#include "tools/process.h"
 
 namespace cloze {
 
-// What the model was trained on: the task, and how its data are read.
-struct TaskAndSpec {
+// The labelled data of a model.
+struct LabelledData {
   std::unique_ptr<Task> task;
-  LoadedSpec loaded;
-};
+  LoadedSpec loaded;                   // of the run; its validation names the data
+  std::optional<ScratchFolder> cache;  // of `built`
+  std::optional<BuiltStore> built;
 
-// Reads them from the spec of the run in `folder`, or of the run whose checkpoint it is; without
-// one (a folder from elsewhere), from its config.json. kMismatch if the model has no head.
-absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config);
+  // Reads the task and the spec of the run in `folder`, or of the run whose checkpoint it is;
+  // without one (a folder from elsewhere), of its config.json. Then SetData. kMismatch if the model
+  // has no head.
+  static absl::StatusOr<LabelledData> Open(const std::string& folder, const ModelConfig& config,
+      const std::vector<std::string>& files, const std::vector<std::string>& overrides);
+  // Binds the task to the model, and builds the store of the data. Errors of Task::Bind and
+  // BuildStore; kInterrupted by signals.
+  absl::Status Build(const ModelConfig& config, const Tokenizer* tokenizer);
+};
 
 // Adds `--set`, whose values are the `overrides` of SetData.
 void AddDataSet(Command& command, std::vector<std::string>* overrides);

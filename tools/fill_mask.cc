@@ -16,8 +16,7 @@ absl::Status FillMask(FillMaskOptions options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   RETURN_IF_ERROR(session->TokenizerOr().status());
   ASSIGN_OR_RETURN(const auto predictor,
-      Predictor::Create(
-          *session, PredictorOptions(options.infer, "fill-mask", {.top = options.top})));
+      NewPredictor(*session, options.infer, "fill-mask", {.top = options.top}));
   if (!options.json && ::isatty(1) == 1) options.infer.format = "table";
   const InputOptions& input = options.infer.input;
   if (!input.texts.empty() && !input.format.empty() && input.format != "text")

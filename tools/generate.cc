@@ -31,10 +31,8 @@ class Prompts {
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     const auto encode = [&](size_t i, int adapter, std::vector<Query>* prompts) -> absl::Status {
       if (HasNothing(records[i])) return absl::OkStatus();
-      ASSIGN_OR_RETURN(std::vector<int32_t> ids, Prompt(records[i]));
-      Query& prompt = prompts->emplace_back();
-      prompt.ids = std::move(ids);
-      prompt.adapter = adapter;
+      ASSIGN_OR_RETURN(Example prompt, Prompt(records[i]));
+      prompts->push_back({std::move(prompt), adapter});
       return absl::OkStatus();
     };
     const auto run = [&](absl::Span<const Query> prompts, Emit emit) -> absl::Status {
@@ -73,20 +71,20 @@ class Prompts {
     return encodes_ || !text ? IsEmpty(record) : record.text.empty();
   }
 
-  // Returns the ids of a prompt or, for an encoder, of the source, with its special tokens.
-  absl::StatusOr<std::vector<int32_t>> Prompt(const Record& record) const {
+  // Returns a prompt or, for an encoder, the source, with its special tokens.
+  absl::StatusOr<Example> Prompt(const Record& record) const {
     CutCounts cut;
     if (!encodes_) {
       ASSIGN_OR_RETURN(
           std::vector<Example> examples, task_->Encode(record, session_.input(), &cut));
-      return std::move(examples.front().ids);
+      return std::move(examples.front());
     }
     ModelInput input = session_.input();
     input.longest = session_.config().encoder->max_tokens();
     Record source = record;  // without a target that stands beside it
     if (source.kind == Record::Kind::kPair) source.kind = Record::Kind::kText;
     ASSIGN_OR_RETURN(Example example, EncodeRecord(source, input, &cut));
-    if (cut.tokens == 0) return std::move(example.ids);
+    if (cut.tokens == 0) return example;
     return Error(Exit::kData, "a source of ", std::ssize(example.ids) + cut.tokens,
         " tokens: expected at most ", input.longest, ", the positions of the encoder");
   }
@@ -189,10 +187,9 @@ absl::Status Generate(GenerateCommandOptions options) {
   ASSIGN_OR_RETURN(Generator generator, Generator::Create(*session, generate));
   if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());
   Prompts prompts(*session, std::move(generator), options);
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   RETURN_IF_ERROR(WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
-    auto reader = InputReader::Open(options.infer.input);
-    if (!reader.ok()) return reader.status();
-    return ForEachBatch(*reader, writer,
+    return ForEachBatch(reader, writer,
         [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
   }));
   ReportEmpty(prompts.empty(), "whose answer is empty");

@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 
 #include "absl/strings/match.h"
 #include "core/base/text.h"
 #include "proto/spec.h"
-#include "tasks/compute_type.h"
 #include "tasks/inference/explainer.h"
 #include "tasks/run/run_folder.h"
 #include "tools/explain_page.h"
-#include "tools/file_options.h"
+#include "tools/texts.h"
 
 namespace cloze {
 namespace {
@@ -209,18 +207,14 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   return adapters;
 }
 
-DType ComputeOf(const InferOptions& options) { return InferenceType(options.compute); }
-
-std::optional<bool> Int8Of(const InferOptions& options) { return WantsInt8(options.compute); }
-
 absl::Status CheckAnswersName(const InferOptions& options) {
   if (!options.format.empty() || options.html) return absl::OkStatus();
   return CheckExtension(options.out, {"csv", "tsv", "jsonl", "json"}, ", or --format");
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
-  ASSIGN_OR_RETURN(auto session,
-      Session::Open(options->model, ComputeOf(*options), AdaptersOf(*options), Int8Of(*options)));
+  ASSIGN_OR_RETURN(auto session, Session::Open(options->model, InferenceType(options->compute),
+                                     AdaptersOf(*options), WantsInt8(options->compute)));
   InputOptions& input = options->input;
   input.vocab_size = session->config().vocab;
   input.skip_bad = options->on_error == "line";
@@ -280,12 +274,9 @@ RecordSource SourceOf(const InferOptions& options) {
   return {options.input.name(), options.on_error == "line"};
 }
 
-Predictor::Options PredictorOptions(
+absl::StatusOr<std::unique_ptr<Predictor>> NewPredictor(Session& session,
     const InferOptions& options, const std::string& command, const DecodeOptions& decode) {
-  return {.command = command,
-      .source = SourceOf(options),
-      .decode = decode,
-      .empty = options.input.blanks};
+  return Predictor::Create(session, {command, SourceOf(options), decode, options.input.blanks});
 }
 
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {

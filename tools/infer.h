@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "tasks/compute_type.h"
 #include "tasks/inference/predictor.h"
 #include "tasks/inference/record_vectors.h"
 #include "tools/answers.h"
@@ -61,12 +62,6 @@ absl::Status InvalidLines(const std::string& source, int64_t count, absl::string
 // The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// Returns if --compute asks for int8; no value: if the folder is quantized.
-std::optional<bool> Int8Of(const InferOptions& options);
-
-// Returns the type of activations that --compute names, except for int8.
-DType ComputeOf(const InferOptions& options);
-
 // Returns kUsage if the name of --out does not fit the answers: csv, tsv, JSON lines; any name if
 // --format says the format.
 absl::Status CheckAnswersName(const InferOptions& options);
@@ -91,8 +86,8 @@ absl::Status ForEachBatch(InputReader& reader, LineWriter& writer,
 
 // Returns the name of the input and what --on-error says.
 RecordSource SourceOf(const InferOptions& options);
-// Options of a predictor for `command`.
-Predictor::Options PredictorOptions(
+// Returns a predictor for `command`. Errors of Predictor::Create.
+absl::StatusOr<std::unique_ptr<Predictor>> NewPredictor(Session& session,
     const InferOptions& options, const std::string& command, const DecodeOptions& decode = {});
 
 // Answers all of the input in the format of the options, and reports cut texts and wrong lines.

@@ -2,18 +2,14 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/json.h"
-#include "core/base/text.h"
 
 namespace cloze {
 namespace {

@@ -28,7 +28,7 @@ struct InputOptions : RecordOptions {
   // Empty: by the extension of the path; text for standard input and other names.
   std::string format = {};
   int64_t records = 256;  // most records of a batch
-  // How the file is read where it does not tell: as the model's training data were, except for
+  // The form of the file where it does not tell: as the model's training data were, except for
   // `reading` and the names of RecordOptions.
   DataSpec data = {};
   std::vector<std::string> reading = {};  // of --set, see OverrideFileOptions
@@ -55,7 +55,7 @@ class InputReader {
   absl::Status Next(std::vector<Record>* records);
 
   const std::string& format() const { return options_.format; }
-  // How the table of the input is written, after its first row; nullopt for other formats. The
+  // Returns the form of the table of the input, after its first row; nullopt for other formats. The
   // first call reads the file up to its first line beyond ASCII. kIo if that fails.
   absl::StatusOr<std::optional<FileForm>> form();
   // Names of the columns of a table, after its first row; empty for other formats.

@@ -3,59 +3,46 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/types/span.h"
 #include "tasks/inference/evaluate.h"
-#include "tasks/training/run_inputs.h"
 #include "tools/evaluation.h"
 #include "tools/infer.h"
-#include "tools/input.h"
-#include "tools/process.h"
 
 namespace cloze {
 namespace {
 
-// Labelled data of the model's task.
-struct LabelledData {
-  TaskAndSpec found;
-  std::optional<ScratchFolder> cache;
-  std::optional<BuiltStore> built;
+// Texts with the labels of the model's task. Their metric is compared.
+struct LabelledTexts {
+  LabelledData data;
 
   absl::Status Open(
       const std::string& folder, const ComparisonOptions& options, const Session& session) {
-    ASSIGN_OR_RETURN(found, TaskOf(folder, session.config()));
-    auto& [task, loaded] = found;
-    RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
-    ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
-    RETURN_IF_ERROR(task->Bind(session.config(), tokenizer, loaded.spec.seed()));
-    ASSIGN_OR_RETURN(ScratchFolder scratch, ScratchFolder::Create());
-    cache.emplace(std::move(scratch));
     ASSIGN_OR_RETURN(
-        built, BuildStore(loaded, *task, loaded.spec.validation(), session.config(), *tokenizer,
-                   {.cache_dir = cache->path(), .progress = nullptr, .stop = StopOnSignals()}));
-    return absl::OkStatus();
+        data, LabelledData::Open(folder, session.config(), options.data, options.overrides));
+    ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
+    return data.Build(session.config(), tokenizer);
   }
 
   absl::StatusOr<AnswersAndScore> Answer(Session& session) const {
     RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
     AnswersAndScore result;
     const auto on_text = [&](const TextLogits& text) {
-      std::string key = found.task->AnswerKey(text);
+      std::string key = data.task->AnswerKey(text);
       if (!key.empty()) result.answers.push_back(std::move(key));
     };
     ASSIGN_OR_RETURN(
-        const MetricResults results, Evaluate(session.model(), *found.task, built->store,
+        const MetricResults results, Evaluate(session.model(), *data.task, data.built->store,
                                          {.compute = session.compute(),
                                              .stop = StopOnSignals(),
                                              .on_text = on_text,
                                              .needs_finite = true}));
     // A run may choose by a metric of other data, such as pair_accuracy.
-    std::string name = found.loaded.spec.evaluation().metric();
+    std::string name = data.loaded.spec.evaluation().metric();
     if (name.empty() || !results.Value(name).ok()) name = results.values.front().first;
     ASSIGN_OR_RETURN(result.value, results.Value(name));
-    ASSIGN_OR_RETURN(result.metric, FindMetric(found.task->metrics(), name));
+    ASSIGN_OR_RETURN(result.metric, FindMetric(data.task->metrics(), name));
     return result;
   }
 };
@@ -108,11 +95,19 @@ struct UnlabelledTexts {
     AnswersAndScore result;
     result.metric = {command.empty() ? "cosine" : "equal_answers", Better::kLarger};
     result.value = 1;
+    const RecordSource source = {.name = QuotePath(file)};
     std::unique_ptr<Predictor> predictor;
     if (!command.empty()) {
-      ASSIGN_OR_RETURN(predictor,
-          Predictor::Create(session, {.command = command, .source = {.name = QuotePath(file)}}));
+      ASSIGN_OR_RETURN(
+          predictor, Predictor::Create(session, {.command = command, .source = source}));
     }
+    CutCounts cut;
+    TextPooling how = FolderPooling(vectors, "");
+    how.normalize = false;
+    const auto add_vector = [&](size_t, const absl::Status&, int, ConstMat hidden) {
+      result.vectors.push_back(TextVector(hidden, how));
+      return absl::OkStatus();
+    };
     const auto add = [&](const Record&, const OrderedJson& answer) {
       OrderedJson words = answer;
       DropNumbers(&words);
@@ -122,33 +117,16 @@ struct UnlabelledTexts {
     for (size_t i = 0; i < records.size(); i += kAtOnce) {
       RETURN_IF_ERROR(CheckSignals());
       const auto some = absl::MakeSpan(records).subspan(i, kAtOnce);
-      RETURN_IF_ERROR(predictor != nullptr ? predictor->Answer(some, add)
-                                           : AddVectors(some, session, &result.vectors));
+      RETURN_IF_ERROR(predictor != nullptr
+                          ? predictor->Answer(some, add)
+                          : ForEachHidden(session, some, source, vectors, true, &cut, add_vector));
     }
     return result;
-  }
-
-  absl::Status AddVectors(absl::Span<const Record> some, Session& session,
-      std::vector<std::vector<float>>* results) const {
-    CutCounts cut;
-    TextPooling how = FolderPooling(vectors, "");
-    how.normalize = false;
-    std::vector<Query> queries;
-    for (const Record& record : some) {
-      ASSIGN_OR_RETURN(Example example,
-          EncodeRecord(Prepared(record, vectors), InputOf(session, vectors), &cut));
-      queries.push_back({std::move(example)});
-    }
-    return session.Hidden(queries, true,
-        [&](int64_t, int, ConstMat hidden) { results->push_back(TextVector(hidden, how)); });
   }
 };
 
 double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    ab += double{a[i]} * b[i], aa += double{a[i]} * a[i], bb += double{b[i]} * b[i];
-  return ab / std::sqrt(aa * bb);
+  return Dot(a, b) / std::sqrt(Dot(a, a) * Dot(b, b));
 }
 
 template <typename Data>
@@ -182,7 +160,7 @@ double PointsLost(const AnswersAndScore& before, const AnswersAndScore& after) {
 
 absl::StatusOr<Answerer> OpenComparison(
     const std::string& folder, const ComparisonOptions& options, Session& session) {
-  return options.texts.empty() ? Opened<LabelledData>(folder, options, session)
+  return options.texts.empty() ? Opened<LabelledTexts>(folder, options, session)
                                : Opened<UnlabelledTexts>(folder, options, session);
 }
 

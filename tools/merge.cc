@@ -2,7 +2,6 @@
 #include "core/base/file.h"
 #include "core/manifest/manifest.h"
 #include "core/text/files/tokenizer_files.h"
-#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"

@@ -16,7 +16,6 @@
 #include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/result_sentence.h"
-#include "tasks/run/run_folder.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -26,7 +25,7 @@ constexpr char kCardName[] = "README.md", kMark[] = "\n<!-- written by cloze, ";
 constexpr int64_t kMaxCard = 1 << 20;
 constexpr size_t kMostCardRows = 50;
 
-// How hubs call a metric of Cloze; "" for those that they do not know.
+// Returns the name of a metric on hubs; "" for metrics that they do not know.
 std::string HubMetric(const std::string& name) {
   static const std::map<std::string, std::string> kNames = {{"accuracy", "accuracy"},
       {"macro_f1", "f1"}, {"micro_f1", "f1"}, {"span_f1", "f1"}, {"f1", "f1"},
@@ -37,7 +36,7 @@ std::string HubMetric(const std::string& name) {
   return found == kNames.end() ? "" : found->second;
 }
 
-// What hubs call a task, and how transformers opens a model of it.
+// A task's name on hubs, and the arguments with which transformers opens a model of it.
 struct Use {
   const char *architecture, *pipeline, *arguments;
 };

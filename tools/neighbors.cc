@@ -94,11 +94,6 @@ class Embeddings {
   }
 
  private:
-  static double Dot(absl::Span<const float> a, absl::Span<const float> b) {
-    double sum = 0;
-    for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
-    return sum;
-  }
   static double Norm(absl::Span<const float> a) { return std::sqrt(Dot(a, a)); }
 
   std::unique_ptr<Session> session_;
@@ -108,27 +103,20 @@ class Embeddings {
 };
 
 // Writes a table on a terminal, else a line of JSON.
-absl::Status Print(const NeighborsOptions& options, const OrderedJson& answer, LineWriter& writer) {
-  if (options.json || ::isatty(1) != 1) return writer.Write(ToJsonLine(answer));
-  return writer.WriteTables(TokenTables(answer, StyleOf(1)));
+absl::Status Print(const NeighborsOptions& options, const OrderedJson& answer) {
+  if (options.json || ::isatty(1) != 1) return WriteStdout(ToJsonLine(answer) + "\n");
+  return WriteTables(TokenTables(answer, StyleOf(1)));
 }
 
 absl::Status Neighbors(const NeighborsOptions& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
-  LineWriter writer;
   for (const std::string& word : options.words) {
-    const absl::StatusOr<int32_t> found = embeddings.IdOf(word);
-    if (!found.ok()) {
-      RETURN_IF_ERROR(writer.Flush());
-      return found.status();
-    }
-    const int32_t id = *found;
-    RETURN_IF_ERROR(Print(options,
-        {{"word", word}, {"token", embeddings.token(id)},
-            {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}},
-        writer));
+    ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
+    RETURN_IF_ERROR(Print(
+        options, {{"word", word}, {"token", embeddings.token(id)},
+                     {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}}));
   }
-  return writer.Flush();
+  return absl::OkStatus();
 }
 
 absl::Status Analogy(const NeighborsOptions& options) {
@@ -141,10 +129,8 @@ absl::Status Analogy(const NeighborsOptions& options) {
   std::vector<float> v;
   for (size_t i = 0; i < embeddings.row(ids[0]).size(); ++i)
     v.push_back(embeddings.row(ids[0])[i] - embeddings.row(ids[1])[i] + embeddings.row(ids[2])[i]);
-  LineWriter writer;
-  RETURN_IF_ERROR(Print(options,
-      {{"words", options.words}, {"neighbors", embeddings.Nearest(v, ids, options.top)}}, writer));
-  return writer.Flush();
+  return Print(
+      options, {{"words", options.words}, {"neighbors", embeddings.Nearest(v, ids, options.top)}});
 }
 
 void DeclareCommon(Command& command, NeighborsOptions& options) {

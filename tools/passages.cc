@@ -53,19 +53,15 @@ void AddPassage(
   if (!passages.texts.empty()) (*object)[prefix + "text"] = passages.texts[row];
 }
 
-std::string CsvLine(const OrderedJson& object) {
-  std::vector<std::string> cells;
-  for (const auto& [name, value] : object.items())
-    cells.push_back(CsvCell(value.is_string() ? value.get<std::string>()
-                            : value.is_null() ? ""
-                                              : ToJsonLine(value)));
-  return absl::StrJoin(cells, ",");
-}
-
-std::string CsvNames(const OrderedJson& object) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : object.items()) names.push_back(name);
-  return absl::StrJoin(names, ",");
+absl::Status ObjectWriter::Write(const OrderedJson& object) {
+  if (!csv_) return writer_.Write(ToJsonLine(object));
+  std::vector<std::string> names, cells;
+  for (const auto& [name, value] : object.items()) {
+    names.push_back(name);
+    cells.push_back(CsvCell(CellText(value)));
+  }
+  if (!std::exchange(header_, true)) RETURN_IF_ERROR(writer_.Write(absl::StrJoin(names, ",")));
+  return writer_.Write(absl::StrJoin(cells, ","));
 }
 
 }  // namespace cloze

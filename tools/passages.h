@@ -28,10 +28,19 @@ absl::StatusOr<Passages> PassagesOf(const VectorIndex& index, InputOptions input
 void AddPassage(
     const Passages& passages, int64_t row, const std::string& prefix, OrderedJson* object);
 
-// Returns the values of a JSON object as a line of CSV.
-std::string CsvLine(const OrderedJson& object);
-// Returns the names of its members as a line of CSV.
-std::string CsvNames(const OrderedJson& object);
+// Writes JSON objects as lines.
+class ObjectWriter {
+ public:
+  // `csv`: as rows after a header, the names of the members of the first object. `writer` must
+  // outlive this.
+  ObjectWriter(bool csv, LineWriter* writer) : csv_(csv), writer_(*writer) {}
+  absl::Status Write(const OrderedJson& object);
+
+ private:
+  const bool csv_;
+  LineWriter& writer_;
+  bool header_ = false;  // true after the header is written
+};
 
 }  // namespace cloze
 

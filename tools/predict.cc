@@ -8,8 +8,7 @@ namespace {
 absl::Status Predict(InferOptions options) {
   RETURN_IF_ERROR(SetHtml(&options));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options));
-  ASSIGN_OR_RETURN(
-      const auto predictor, Predictor::Create(*session, PredictorOptions(options, "predict")));
+  ASSIGN_OR_RETURN(const auto predictor, NewPredictor(*session, options, "predict"));
   InputOptions& input = options.input;
   input.pairs |= predictor->task().reads_pairs();
   ASSIGN_OR_RETURN(const std::string format, InputFormat(input));

@@ -12,14 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/base/file.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "tasks/console/screen.h"
@@ -143,9 +141,9 @@ absl::Status CheckExtension(
 }
 
 absl::Status CheckFolderName(const std::string& out) {
-  static const auto* kFiles = new std::set<std::string>{
+  constexpr absl::string_view kFiles[] = {
       "bin", "csv", "html", "json", "jsonl", "npy", "onnx", "safetensors", "tsv", "txt", "vec"};
-  if (kFiles->count(ExtensionOf(out)) == 0) return absl::OkStatus();
+  if (!absl::c_linear_search(kFiles, ExtensionOf(out))) return absl::OkStatus();
   return Error(
       Exit::kUsage, "--out ", QuotePath(out), ": is the name of a file: expected that of a folder");
 }
@@ -220,7 +218,7 @@ absl::StatusOr<ScratchFolder> ScratchFolder::Create() {
     }
     folder.path_ = path;
     folder.lock_ = OpenOwnFolder(path);
-    // Where there are no locks, nobody removes folders. Before the lock another process may have.
+    // Without locks nobody removes folders. Before this lock another process may have done so.
     const bool locked = folder.lock_.ok() && ::flock(folder.lock_.get(), LOCK_EX) == 0;
     if (!locked || PathExists(path)) return folder;
   }

@@ -74,8 +74,10 @@ class ScratchFolder {
  public:
   // Creates the folder in $TMPDIR or the system's folder. kCannotCreate on failure.
   static absl::StatusOr<ScratchFolder> Create();
-  ScratchFolder(ScratchFolder&& other) noexcept : lock_(std::move(other.lock_)) {
-    std::swap(path_, other.path_);
+  ScratchFolder(ScratchFolder&& other) noexcept { *this = std::move(other); }
+  ScratchFolder& operator=(ScratchFolder&& other) noexcept {
+    std::swap(path_, other.path_), std::swap(lock_, other.lock_);
+    return *this;
   }
   ~ScratchFolder();
   const std::string& path() const { return path_; }

@@ -1,5 +1,4 @@
 // `cloze quantize`: writes a model with int8 weights, unless it loses too much.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -122,25 +121,21 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
   return CopySentenceVectors(vectors, folder);
 }
 
-absl::Status CheckOptions(const QuantizeOptions& options) {
-  if (options.comparison.data.empty() == options.comparison.texts.empty())
+absl::Status Quantize(const QuantizeOptions& options) {
+  RETURN_IF_ERROR(CheckFolderName(options.out));
+  const bool labelled = !options.comparison.data.empty();
+  if (labelled != options.comparison.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an adapter: expected a model folder (write one with `cloze merge`)");
   }
-  return absl::OkStatus();
-}
-
-absl::Status Quantize(const QuantizeOptions& options) {
-  RETURN_IF_ERROR(CheckFolderName(options.out));
-  RETURN_IF_ERROR(CheckOptions(options));
   StopOnSignals();  // the comparison asks for signals
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
-  if (session->config().encoder != nullptr && options.comparison.data.empty()) {
+  if (session->config().encoder != nullptr && !labelled) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an encoder-decoder: expected --data (pairs of a text and its target)");
   }
@@ -157,7 +152,6 @@ absl::Status Quantize(const QuantizeOptions& options) {
   written->UseInt8();
   ASSIGN_OR_RETURN(const AnswersAndScore after, answer(*written));
   const double loss = PointsLost(before, after);
-  const bool labelled = !options.comparison.data.empty();
   const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric.name},
       {"before", before.value}, {"after", labelled ? after.value : 1 - loss / 100},
       {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},

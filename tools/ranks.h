@@ -1,4 +1,4 @@
-// How a program joins and leaves the ranks of a job: `cloze` is a single rank (tools/one_rank.cc),
+// Joining and leaving the ranks of a job: `cloze` is a single rank (tools/one_rank.cc),
 // `cloze-mpi` uses MPI (tools/mpi).
 #ifndef CLOZE_TOOLS_RANKS_H_
 #define CLOZE_TOOLS_RANKS_H_

@@ -53,10 +53,8 @@ td .bar { display: block; height: .7em; background: var(--s0); }
 pre { overflow-x: auto; padding: .8em; border: 1px solid var(--line); border-radius: 4px; }
 )";
 
-// Names of curves: those of evaluations, the one that chooses the model first, and those of
-// training.
-std::vector<std::string> CurveNames(const std::vector<RunData>& runs, bool validation) {
-  if (!validation) return {"learning_rate", "grad_norm", "tokens_per_second", "memory_bytes"};
+// Returns the names of the curves of loss and evaluations, the one that chooses the model first.
+std::vector<std::string> CurveNames(const std::vector<RunData>& runs) {
   std::vector<std::string> names = {"smoothed_loss"};
   std::set<std::string> rest;
   for (const RunData& run : runs) {
@@ -74,8 +72,10 @@ std::string CurveSections(const std::vector<RunData>& runs) {
   for (size_t i = 0; runs.size() > 1 && i < runs.size(); ++i)
     absl::StrAppend(&keys, Key(i), HtmlEscape(runs[i].path), "&emsp;");
   return absl::StrCat("<h2>Curves by step</h2>\n<p>", keys, "</p>\n",
-      Charts(CurveNames(runs, true), runs), "<details><summary>Rate, gradient, speed and memory",
-      "</summary>\n", Charts(CurveNames(runs, false), runs), "</details>\n");
+      Charts(CurveNames(runs), runs),
+      "<details><summary>Rate, gradient, speed and memory</summary>\n",
+      Charts({"learning_rate", "grad_norm", "tokens_per_second", "memory_bytes"}, runs),
+      "</details>\n");
 }
 
 // "2026-11-29T04:15:56Z" as "2026-11-29 04:15 UTC".
@@ -114,8 +114,7 @@ std::string SpecSection(const RunData& run) {
   std::string rows;
   if (run.loaded.has_value()) {
     for (const auto& [name, value] : FieldsOf(run.loaded->spec, /*changed=*/true))
-      absl::StrAppend(
-          &rows, "<tr><td>", HtmlEscape(name), "</td><td>", HtmlEscape(value), "</td></tr>\n");
+      rows += ReportRow("td", {HtmlEscape(name), HtmlEscape(value)});
   }
   return absl::StrCat("<h3>Spec</h3>\n", rows.empty() ? "" : ReportTable(rows, "texts"),
       "<details><summary>With all defaults</summary>\n<pre>", HtmlEscape(run.spec),
@@ -161,13 +160,6 @@ absl::Status AddRuns(const std::string& path, int depth, std::vector<std::string
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> RunsIn(const std::string& path) {
-  std::vector<std::string> runs;
-  RETURN_IF_ERROR(AddRuns(path, 2, &runs));
-  if (!runs.empty()) return runs;
-  return Error(Exit::kNoInput, QuotePath(path), ": expected a run directory, with ", kLogName);
-}
-
 // True if `path` is a file that begins as a report does.
 bool IsHtml(const std::string& path) {
   std::string start(9, '\0');
@@ -182,7 +174,10 @@ absl::Status Report(const ReportOptions& options) {
   if (file) RETURN_IF_ERROR(CheckOutput(options.out, options.force || IsHtml(options.out)));
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> inner, RunsIn(path));
+    std::vector<std::string> inner;
+    RETURN_IF_ERROR(AddRuns(path, 2, &inner));
+    if (inner.empty())
+      return Error(Exit::kNoInput, QuotePath(path), ": expected a run directory, with ", kLogName);
     absl::Status left_out;  // the error of a run of several that has no step yet
     const size_t before = runs.size();
     for (const std::string& directory : inner) {

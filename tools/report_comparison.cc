@@ -1,7 +1,6 @@
 #include "tools/report_comparison.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -12,18 +11,6 @@
 
 namespace cloze {
 namespace {
-
-std::string RowCells(const char* tag, const std::vector<std::string>& cells) {
-  std::string row = "<tr>";
-  for (const std::string& cell : cells) absl::StrAppend(&row, "<", tag, ">", cell, "</", tag, ">");
-  return row + "</tr>\n";
-}
-
-std::string RunsRow(const std::string& first, const std::vector<RunData>& runs) {
-  std::vector<std::string> cells = {first};
-  for (size_t i = 0; i < runs.size(); ++i) cells.push_back(Key(i) + HtmlEscape(runs[i].path));
-  return RowCells("th", cells);
-}
 
 std::string NumberText(const Json& value) {
   return value.is_number() ? ReportNumber(value.get<double>()) : "";
@@ -113,13 +100,13 @@ std::string MetricsTable(const std::vector<RunData>& runs) {
   std::string table;
   // Many runs are rows, few are columns.
   if (runs.size() <= 3) {
-    for (size_t r = 0; r < rows.size(); ++r) table += RowCells(r == 0 ? "th" : "td", rows[r]);
+    for (size_t r = 0; r < rows.size(); ++r) table += ReportRow(r == 0 ? "th" : "td", rows[r]);
   } else {
     for (size_t i = 0; i < rows[0].size(); ++i) {
       std::vector<std::string> row;
       for (const auto& column : rows)
         row.push_back(i == 0 && &column == &rows[0] ? "run" : column[i]);
-      table += RowCells(i == 0 ? "th" : "td", row);
+      table += ReportRow(i == 0 ? "th" : "td", row);
     }
   }
   return ReportTable(table, runs.size() <= 3 ? "wrap" : "");
@@ -143,10 +130,12 @@ std::string DifferencesTable(const std::vector<RunData>& runs) {
     other_loss |= absl::StartsWith(name, "masked_lm.") || name == "model.tokenizer";
     for (std::string& value : row) value = value.empty() ? "–" : HtmlEscape(value);
     row.insert(row.begin(), HtmlEscape(name));
-    rows += RowCells("td", row);
+    rows += ReportRow("td", row);
   }
   if (rows.empty()) return "<p>None.</p>\n";
-  return ReportTable(RunsRow("setting", runs) + rows, "wrap texts") +
+  std::vector<std::string> head = {"setting"};
+  for (size_t i = 0; i < runs.size(); ++i) head.push_back(Key(i) + HtmlEscape(runs[i].path));
+  return ReportTable(ReportRow("th", head) + rows, "wrap texts") +
          (other_loss ? "<p>The losses of these runs measure different things: what is masked, or "
                        "the vocabulary, is not the same.</p>\n"
                      : "");
@@ -167,7 +156,7 @@ std::string PairedTable(const std::vector<RunData>& runs) {
     }
     std::vector<std::string> row = PairedRow(first, second);
     row.insert(row.begin(), Key(i) + HtmlEscape(runs[i].path));
-    rows += RowCells("td", row);
+    rows += ReportRow("td", row);
   }
   if (rows.empty()) return "";
   return absl::StrCat("<h2>The same texts, compared</h2>\n<p>Each run against ", Key(base),
@@ -175,8 +164,8 @@ std::string PairedTable(const std::vector<RunData>& runs) {
       ": the difference in points, with its 95 % interval, and the "
       "probability p of such a difference by chance (paired bootstrap). Below 0.05, the "
       "difference is hardly chance.</p>\n",
-      ReportTable(RowCells("th", {"run", "accuracy", "p", "macro F1", "p", "only it right",
-                                     "only the other right", "texts"}) +
+      ReportTable(ReportRow("th", {"run", "accuracy", "p", "macro F1", "p", "only it right",
+                                      "only the other right", "texts"}) +
                       rows,
           "wrap"),
       left_out.empty() ? ""

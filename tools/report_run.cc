@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
@@ -97,14 +98,6 @@ void AddOriginals(TaskSpec spec, Json* errors) {
   }
 }
 
-// The names of the metrics in the text of metrics.json, the one that chose the model first.
-std::vector<std::string> NamesOf(const std::string& text, const std::string& chosen) {
-  std::vector<std::string> names = MetricNames(text);
-  const auto first = std::find(names.begin(), names.end(), chosen);
-  if (first != names.end()) std::rotate(names.begin(), first, first + 1);
-  return names;
-}
-
 }  // namespace
 
 std::string RunData::Name() const {
@@ -134,11 +127,13 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   ASSIGN_OR_RETURN(const Json best, ReadIfThere(metrics, &text));
   run.metrics = JsonMember(best, "metrics");
   if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();
-  if (run.metrics.is_object()) {
-    run.names = NamesOf(text, run.loaded.has_value() ? run.loaded->spec.evaluation().metric() : "");
+  if (run.metrics.is_object()) run.names = MetricNames(text);
+  if (run.loaded.has_value() && run.metrics.is_object()) {
+    const TaskSpec& task = run.loaded->spec;
+    const auto first = absl::c_find(run.names, task.evaluation().metric());
+    if (first != run.names.end()) std::rotate(run.names.begin(), first, first + 1);
     const auto errors = run.metrics.find("errors");
-    if (run.loaded.has_value() && errors != run.metrics.end() && errors->is_array())
-      AddOriginals(run.loaded->spec, &*errors);
+    if (errors != run.metrics.end() && errors->is_array()) AddOriginals(task, &*errors);
   }
   ASSIGN_OR_RETURN(run.about, ReadIfThere(JoinPath(path, "about.json")));
   ASSIGN_OR_RETURN(run.result, ReadIfThere(JoinPath(path, "result.json")));

@@ -1,4 +1,4 @@
-// What a report reads of a run.
+// The parts of a run that a report reads.
 #ifndef CLOZE_TOOLS_REPORT_RUN_H_
 #define CLOZE_TOOLS_REPORT_RUN_H_
 

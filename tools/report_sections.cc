@@ -43,16 +43,13 @@ bool IsTable(const Json& rows) {
 // The table per_class or per_type, with the F1 also as a bar.
 std::string ClassTable(const Json& rows, const char* name) {
   const char* columns[] = {name, "precision", "recall", "f1", "support"};
-  std::string out = "<tr>";
-  for (const char* column : columns) absl::StrAppend(&out, "<th>", column, "</th>");
-  out += "<th></th></tr>\n";
+  std::string out = ReportRow("th", {name, "precision", "recall", "f1", "support", ""});
   for (size_t r = 0; r < std::min(rows.size(), kMostRows); ++r) {
-    out += "<tr>";
-    for (const char* column : columns)
-      absl::StrAppend(&out, "<td>", Text(JsonMember(rows[r], column)), "</td>");
-    absl::StrAppendFormat(&out,
-        "<td><span class=\"bar\" style=\"width:%.1fem\"></span></td></tr>\n",
-        6 * std::clamp(NumberOf(rows[r], "f1"), 0.0, 1.0));
+    std::vector<std::string> cells;
+    for (const char* column : columns) cells.push_back(Text(JsonMember(rows[r], column)));
+    cells.push_back(absl::StrFormat("<span class=\"bar\" style=\"width:%.1fem\"></span>",
+        6 * std::clamp(NumberOf(rows[r], "f1"), 0.0, 1.0)));
+    out += ReportRow("td", cells);
   }
   return ReportTable(out, "classes");
 }
@@ -203,11 +200,9 @@ std::string DataSection(const Json& data) {
 
 std::string MachineSection(const Json& about) {
   std::string out;
-  const auto row = [&](const std::string& name, const Json& value) {
-    absl::StrAppend(&out, "<tr><td>", HtmlEscape(name), "</td><td>", Text(value), "</td></tr>\n");
-  };
-  for (const auto& [name, value] : JsonMember(about, "machine").items()) row(name, value);
-  row("program", JsonMember(about, "program"));
+  for (const auto& [name, value] : JsonMember(about, "machine").items())
+    out += ReportRow("td", {HtmlEscape(name), Text(value)});
+  out += ReportRow("td", {"program", Text(JsonMember(about, "program"))});
   return absl::StrCat("<h3>Machine and versions</h3>\n", ReportTable(out, "texts"));
 }
 
@@ -234,6 +229,12 @@ std::string ReportNumber(double value) {
   if (std::fabs(value) >= 1e6) return absl::StrFormat("%.4gM", value / 1e6);
   if (std::fabs(value) >= 1e4) return absl::StrFormat("%.4gk", value / 1e3);
   return absl::StrFormat("%.4g", value);
+}
+
+std::string ReportRow(const char* tag, const std::vector<std::string>& cells) {
+  std::string row = "<tr>";
+  for (const std::string& cell : cells) absl::StrAppend(&row, "<", tag, ">", cell, "</", tag, ">");
+  return row + "</tr>\n";
 }
 
 std::string ReportTable(const std::string& rows, const char* kind) {

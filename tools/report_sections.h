@@ -3,6 +3,7 @@
 #define CLOZE_TOOLS_REPORT_SECTIONS_H_
 
 #include <string>
+#include <vector>
 
 #include "core/base/json.h"
 
@@ -10,6 +11,9 @@ namespace cloze {
 
 // Returns "1.235", "12.3k" or "4.5M".
 std::string ReportNumber(double value);
+
+// Returns a row of these cells, which are HTML; `tag` is that of each: "th" or "td".
+std::string ReportRow(const char* tag, const std::vector<std::string>& cells);
 
 // Returns a table with these rows, which are HTML. `kind`: classes; "wrap": its cells have several
 // lines where the page is narrow, in place of a scroll bar.

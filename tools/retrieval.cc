@@ -13,18 +13,6 @@
 namespace cloze {
 namespace {
 
-// Returns the documents of each query by the products of vectors.
-absl::StatusOr<std::vector<std::vector<int64_t>>> RankByVectors(
-    const RetrievalData& data, TextEncoder& encoder) {
-  ASSIGN_OR_RETURN(const std::vector<float> corpus,
-      encoder.Encode(TextRole::kDocument, data.corpus.texts, "documents"));
-  ASSIGN_OR_RETURN(const std::vector<float> queries,
-      encoder.Encode(TextRole::kQuery, data.queries.texts, "queries"));
-  const int64_t dim = encoder.dimensions();
-  return RankByProducts({.data = corpus.data(), .rows = std::ssize(data.corpus.texts), .cols = dim},
-      View(queries.data(), std::ssize(data.queries.texts), dim));
-}
-
 // The scores of a model or of BM25.
 struct Ranked {
   std::string name;
@@ -34,18 +22,24 @@ struct Ranked {
 
 Ranked ScoresOf(
     std::string name, const RetrievalData& data, absl::Span<const std::vector<int64_t>> rankings) {
-  Ranked ranked = {std::move(name), ScoreRankings(data.judged, rankings), {}};
-  for (size_t q = 0; q < rankings.size(); ++q)
-    ranked.ndcg.push_back(ScoreRanking(rankings[q], data.judged[q]).ndcg_at_10);
+  Ranked ranked = {std::move(name), {}, {}};
+  ranked.means = ScoreRankings(data.judged, rankings, &ranked.ndcg);
   return ranked;
 }
 
 absl::StatusOr<Ranked> RankByModel(
     const RetrievalData& data, InferOptions options, std::string name) {
   ASSIGN_OR_RETURN(TextEncoder encoder, TextEncoder::Open(&options));
-  ASSIGN_OR_RETURN(const auto rankings, RankByVectors(data, encoder));
+  ASSIGN_OR_RETURN(const std::vector<float> corpus,
+      encoder.Encode(TextRole::kDocument, data.corpus.texts, "documents"));
+  ASSIGN_OR_RETURN(const std::vector<float> queries,
+      encoder.Encode(TextRole::kQuery, data.queries.texts, "queries"));
   ReportCut(encoder.cut());
-  return ScoresOf(std::move(name), data, rankings);
+  const int64_t dim = encoder.dimensions();
+  const VectorRows table = {
+      .data = corpus.data(), .rows = std::ssize(data.corpus.texts), .cols = dim};
+  return ScoresOf(std::move(name), data,
+      RankByProducts(table, View(queries.data(), std::ssize(data.queries.texts), dim)));
 }
 
 // The first of `all` is compared with each of the others.

@@ -4,7 +4,6 @@
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
 #include "tasks/inference/scorer.h"
-#include "tools/file_options.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -73,20 +72,18 @@ absl::Status ScoreAllPairs(RecordScorer& scorer, const ScoreCommandOptions& opti
     RETURN_IF_ERROR(ScorePairs(session.model(), scorer.mask(), pairs, score,
         [&](const TextPair& pair, double good, double bad) {
           all.Add(good, bad);
-          groups[pair.group].Add(good, bad);
+          if (!options.by.empty()) groups[pair.group].Add(good, bad);
         }));
   }
   ReportCut(cut);
   if (all.pairs == 0) return Error(Exit::kData, "no pairs in the input");
-  return WriteOutput(out, options.infer.force, [&](LineWriter& writer) {
-    absl::Status status;
+  return WriteOutput(out, options.infer.force, [&](LineWriter& writer) -> absl::Status {
     for (const auto& [name, count] : groups) {
       OrderedJson line = {{options.by, name}};
       line.update(ToJson(count));
-      if (status.ok() && !options.by.empty()) status = writer.Write(ToJsonLine(line));
+      RETURN_IF_ERROR(writer.Write(ToJsonLine(line)));
     }
-    if (status.ok()) status = writer.Write(ToJsonLine(ToJson(all)));
-    return status.ok() ? writer.Flush() : status;
+    return writer.Write(ToJsonLine(ToJson(all)));
   });
 }
 

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <optional>
-#include <utility>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tasks/inference/vector_index.h"
 #include "tools/passages.h"
-#include "tools/reranker.h"
 #include "tools/text_table.h"
 #include "tools/text_vectors.h"
 
@@ -27,41 +24,52 @@ struct SearchOptions {
   double margin = 0.05;
 };
 
-Similarity SimilarityOf(const std::string& name) {
-  return name == "dot" ? Similarity::kDot : Similarity::kCosine;
-}
-
-// What is searched, and the models that do it.
+// The texts to search, and the models that do it.
 struct SearchParts {
+  Similarity similarity = Similarity::kCosine;
   VectorIndex index;
   TextEncoder encoder;
   Passages passages;
-  std::optional<Reranker> reranker;
+  std::unique_ptr<Session> reranker;  // a cross-encoder: a model that scores pairs; may be null
+  CutCounts cut_pairs;
 };
 
+// Opens a sequence classifier with one output or two labels, computing as `options` say. kMismatch
+// for other models.
+absl::StatusOr<std::unique_ptr<Session>> OpenReranker(
+    const InferOptions& options, const std::string& folder) {
+  ASSIGN_OR_RETURN(auto session,
+      Session::Open(folder, InferenceType(options.compute), {}, WantsInt8(options.compute)));
+  const ModelConfig& config = session->config();
+  if (config.head != HeadKind::kSequenceClassification || config.logits() > 2)
+    return Error(Exit::kMismatch, QuotePath(folder),
+        ": cannot score pairs: expected a sequence classifier with one number or two labels");
+  RETURN_IF_ERROR(session->TokenizerOr().status());
+  return session;
+}
+
 absl::StatusOr<SearchParts> OpenParts(SearchOptions& options) {
-  ASSIGN_OR_RETURN(
-      VectorIndex index, VectorIndex::Open(options.index, SimilarityOf(options.similarity)));
-  ASSIGN_OR_RETURN(TextEncoder encoder, TextEncoder::Open(&options.infer));
-  if (encoder.dimensions() != index.cols())
-    return Error(Exit::kMismatch, QuotePath(options.index), ": vectors of ", index.cols(),
-        " dimensions, but ", QuotePath(options.infer.model), " makes ", encoder.dimensions(),
+  SearchParts parts;
+  if (options.similarity == "dot") parts.similarity = Similarity::kDot;
+  ASSIGN_OR_RETURN(parts.index, VectorIndex::Open(options.index, parts.similarity));
+  ASSIGN_OR_RETURN(parts.encoder, TextEncoder::Open(&options.infer));
+  if (parts.encoder.dimensions() != parts.index.cols())
+    return Error(Exit::kMismatch, QuotePath(options.index), ": vectors of ", parts.index.cols(),
+        " dimensions, but ", QuotePath(options.infer.model), " makes ", parts.encoder.dimensions(),
         ": expected the model that encoded them");
   ASSIGN_OR_RETURN(
-      Passages passages, PassagesOf(index, options.infer.input, options.text, "--text"));
-  std::optional<Reranker> reranker;
+      parts.passages, PassagesOf(parts.index, options.infer.input, options.text, "--text"));
   if (!options.rerank.empty()) {
-    ASSIGN_OR_RETURN(reranker, Reranker::Open(options.infer, options.rerank));
+    ASSIGN_OR_RETURN(parts.reranker, OpenReranker(options.infer, options.rerank));
   }
-  return SearchParts{
-      std::move(index), std::move(encoder), std::move(passages), std::move(reranker)};
+  return parts;
 }
 
 // Returns the vectors of queries or of their answers.
 absl::StatusOr<VectorIndex> VectorsOfTexts(SearchParts& parts, TextRole role,
-    absl::Span<const std::string> texts, absl::string_view what, Similarity similarity) {
+    absl::Span<const std::string> texts, absl::string_view what) {
   ASSIGN_OR_RETURN(const std::vector<float> vectors, parts.encoder.Encode(role, texts, what));
-  return VectorIndex::Of(vectors, parts.index.cols(), similarity);
+  return VectorIndex::Of(vectors, parts.index.cols(), parts.similarity);
 }
 
 // Rows of f32 vectors.
@@ -70,12 +78,22 @@ ConstMat RowsOf(const VectorIndex& vectors, int64_t begin, int64_t n) {
   return Rows(View(static_cast<const float*>(table.data), table.rows, table.cols), begin, n);
 }
 
-// Orders the hits of a query by the cross-encoder; equal scores stay in order.
+// Orders the hits of a query by the cross-encoder; equal scores stay in order. The score of a pair
+// is the output or, with two labels, the probability of the second.
 absl::Status Rerank(SearchParts& parts, const std::string& query, std::vector<Hit>* hits) {
-  std::vector<std::string> texts;
-  for (const Hit& hit : *hits) texts.push_back(parts.passages.texts[hit.row]);
-  ASSIGN_OR_RETURN(const std::vector<float> scores, parts.reranker->Score(query, texts));
-  for (size_t i = 0; i < hits->size(); ++i) (*hits)[i].score = scores[i];
+  ASSIGN_OR_RETURN(const Tokenizer* const tokenizer, parts.reranker->TokenizerOr());
+  const int64_t longest = parts.reranker->max_tokens();
+  std::vector<Query> pairs;
+  for (const Hit& hit : *hits) {
+    EncodedText pair = SequencesOfText(*tokenizer, query, &parts.passages.texts[hit.row], longest,
+        SequenceClassificationSpec::HEAD);
+    parts.cut_pairs.Add(pair.stats.cut_tokens, 1, longest);
+    pairs.push_back({std::move(pair.windows[0])});
+  }
+  RETURN_IF_ERROR(parts.reranker->Logits(pairs, [&](int64_t i, ConstMat logits) {
+    const float* z = logits.f32();
+    (*hits)[i].score = logits.cols == 1 ? z[0] : 1 / (1 + std::exp(z[0] - z[1]));
+  }));
   std::stable_sort(
       hits->begin(), hits->end(), [](const Hit& a, const Hit& b) { return a.score > b.score; });
   return absl::OkStatus();
@@ -96,10 +114,9 @@ std::string Readable(const Record& record, const Passages& passages, absl::Span<
   return out;
 }
 
-// Writes the hits of a query: a JSON line, or CSV with a row for each hit.
+// Writes the hits of a query: an object, or with CSV one for each hit.
 absl::Status WriteHits(const std::string& format, const Record& record, const Passages& passages,
-    absl::Span<const Hit> hits, bool* header, LineWriter& writer) {
-  if (format == "text") return writer.WriteText(Readable(record, passages, hits));
+    absl::Span<const Hit> hits, ObjectWriter& objects) {
   OrderedJson line;
   if (!record.id.empty()) line[format == "csv" ? "query_id" : "id"] = OrderedJson::parse(record.id);
   line["query"] = record.text;
@@ -111,32 +128,33 @@ absl::Status WriteHits(const std::string& format, const Record& record, const Pa
   }
   if (format != "csv") {
     line["hits"] = std::move(list);
-    return writer.Write(ToJsonLine(line));
+    return objects.Write(line);
   }
   for (const OrderedJson& hit : list) {
     OrderedJson row = line;
     row.update(hit);
-    if (!std::exchange(*header, true)) RETURN_IF_ERROR(writer.Write(CsvNames(row)));
-    RETURN_IF_ERROR(writer.Write(CsvLine(row)));
+    RETURN_IF_ERROR(objects.Write(row));
   }
   return absl::OkStatus();
 }
 
 // Answers a batch of queries.
 absl::Status AnswerQueries(const SearchOptions& options, absl::Span<const Record> records,
-    SearchParts& parts, bool* header, LineWriter& writer) {
+    SearchParts& parts, ObjectWriter& objects, LineWriter& writer) {
+  const std::string& format = options.infer.format;
   std::vector<std::string> texts;
   for (const Record& record : records) texts.push_back(record.text);
   const int64_t count =
-      parts.reranker.has_value() ? std::max(options.candidates, options.top) : options.top;
-  ASSIGN_OR_RETURN(const VectorIndex queries,
-      VectorsOfTexts(parts, TextRole::kQuery, texts, "queries", SimilarityOf(options.similarity)));
+      parts.reranker != nullptr ? std::max(options.candidates, options.top) : options.top;
+  ASSIGN_OR_RETURN(
+      const VectorIndex queries, VectorsOfTexts(parts, TextRole::kQuery, texts, "queries"));
   auto hits = NearestRows(parts.index.table(), RowsOf(queries, 0, queries.rows()), count);
   for (size_t q = 0; q < records.size(); ++q) {
-    if (parts.reranker.has_value()) RETURN_IF_ERROR(Rerank(parts, texts[q], &hits[q]));
+    if (parts.reranker != nullptr) RETURN_IF_ERROR(Rerank(parts, texts[q], &hits[q]));
     hits[q].resize(std::min<size_t>(hits[q].size(), options.top));
-    RETURN_IF_ERROR(
-        WriteHits(options.infer.format, records[q], parts.passages, hits[q], header, writer));
+    RETURN_IF_ERROR(format == "text"
+                        ? writer.WriteText(Readable(records[q], parts.passages, hits[q]))
+                        : WriteHits(format, records[q], parts.passages, hits[q], objects));
   }
   return absl::OkStatus();
 }
@@ -146,7 +164,6 @@ absl::Status AnswerQueries(const SearchOptions& options, absl::Span<const Record
 absl::Status MineNegatives(const SearchOptions& options, absl::Span<const Record> records,
     SearchParts& parts, LineWriter& writer) {
   constexpr int64_t kMore = 50;  // hits that may have to be left out
-  const Similarity similarity = SimilarityOf(options.similarity);
   std::vector<std::string> texts, positives;
   for (const Record& record : records) {
     if (record.kind != Record::Kind::kPair)
@@ -154,18 +171,16 @@ absl::Status MineNegatives(const SearchOptions& options, absl::Span<const Record
           ": one text: expected a query and its answer");
     texts.push_back(record.text), positives.push_back(record.text_pair);
   }
-  ASSIGN_OR_RETURN(const VectorIndex queries,
-      VectorsOfTexts(parts, TextRole::kQuery, texts, "queries", similarity));
-  ASSIGN_OR_RETURN(const VectorIndex answers,
-      VectorsOfTexts(parts, TextRole::kDocument, positives, "answers", similarity));
+  ASSIGN_OR_RETURN(
+      const VectorIndex queries, VectorsOfTexts(parts, TextRole::kQuery, texts, "queries"));
+  ASSIGN_OR_RETURN(
+      const VectorIndex answers, VectorsOfTexts(parts, TextRole::kDocument, positives, "answers"));
   const auto hits = NearestRows(
       parts.index.table(), RowsOf(queries, 0, queries.rows()), options.negatives + kMore);
   for (size_t q = 0; q < records.size(); ++q) {
-    VectorRows answer = answers.table();
-    answer.data = RowsOf(answers, static_cast<int64_t>(q), 1).f32();
-    answer.rows = 1;
-    const float score =
-        NearestRows(answer, RowsOf(queries, static_cast<int64_t>(q), 1), 1)[0].front().score;
+    const int64_t row = static_cast<int64_t>(q);
+    const VectorRows answer = {RowsOf(answers, row, 1).f32(), 1, answers.cols()};
+    const float score = NearestRows(answer, RowsOf(queries, row, 1), 1)[0].front().score;
     const float most = score - static_cast<float>(options.margin) * std::abs(score);
     OrderedJson negatives = OrderedJson::array();
     for (const Hit& hit : hits[q]) {
@@ -201,26 +216,23 @@ absl::Status Search(SearchOptions options) {
     infer.format = absl::EndsWithIgnoreCase(infer.out, ".csv")           ? "csv"
                    : print && ::isatty(1) == 1 && options.negatives == 0 ? "text"
                                                                          : "jsonl";
-  const std::string format = std::exchange(infer.format, "");
   ASSIGN_OR_RETURN(SearchParts parts, OpenParts(options));
-  infer.format = format;
-  InputOptions input = infer.input;
+  InputOptions& input = infer.input;
   input.records = kQueryTile;
   input.text_field = options.query_field;
   input.id_field.clear();
   if (!options.queries.empty()) input.path = options.queries;
   if (!options.words.empty()) input.texts = {absl::StrJoin(options.words, " ")};
-  infer.input = input;
-  bool header = false;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
   RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, [&](LineWriter& writer) {
+    ObjectWriter objects(infer.format == "csv", &writer);
     return ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
       return options.negatives > 0 ? MineNegatives(options, records, parts, writer)
-                                   : AnswerQueries(options, records, parts, &header, writer);
+                                   : AnswerQueries(options, records, parts, objects, writer);
     });
   }));
   ReportCut(parts.encoder.cut());
-  if (parts.reranker.has_value()) ReportCut(parts.reranker->cut());
+  ReportCut(parts.cut_pairs);
   return absl::OkStatus();
 }
 
@@ -231,8 +243,7 @@ void DeclareNegatives(Command& command, SearchOptions& options) {
       {.max = 1000});
   command.Add("--margin", &options.margin,
       "For --negatives: leave out texts whose score is above (1 - margin) times that of the "
-      "answer, "
-      "as they may be answers, too.",
+      "answer, as they may be answers, too.",
       {.max = 1});
 }
 
@@ -270,8 +281,7 @@ void AddSearch(Command& app) {
     AddFieldOptions(command, &options.infer.input);
     command.Add("--format", &options.infer.format,
         "jsonl: a line for each query, with its hits. csv: a row for each hit. Default: by the "
-        "name "
-        "of --out; on a terminal, lines to read; else jsonl.",
+        "name of --out; on a terminal, lines to read; else jsonl.",
         {.choices = {"jsonl", "csv"}});
     command.Add(
         "--out", &options.infer.out, "File to write. Default: standard output.", {.type = "FILE"});

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "tasks/inference/vector_index.h"
@@ -31,22 +30,23 @@ absl::StatusOr<VectorSide> OpenSide(
     const SimilarOptions& options, size_t i, std::optional<TextEncoder>& encoder) {
   const std::string& path = options.inputs[i];
   const std::string text = i < options.texts.size() ? options.texts[i] : "";
+  VectorSide side;
   if (IsVectorFile(path)) {
-    ASSIGN_OR_RETURN(VectorIndex index, VectorIndex::Open(path, Similarity::kCosine));
-    ASSIGN_OR_RETURN(Passages passages, PassagesOf(index, options.infer.input, text, "--text"));
-    return VectorSide{std::move(index), std::move(passages)};
+    ASSIGN_OR_RETURN(side.index, VectorIndex::Open(path, Similarity::kCosine));
+    ASSIGN_OR_RETURN(side.passages, PassagesOf(side.index, options.infer.input, text, "--text"));
+    return side;
   }
   if (!text.empty())
     return UsageError("--text: expected with files of vectors, " + QuotePath(path) + " has texts");
   InputOptions input = options.infer.input;
   input.path = path, input.blanks = true;
-  ASSIGN_OR_RETURN(Passages passages, ReadPassages(input));
-  if (passages.texts.empty()) return Error(Exit::kData, QuoteInput(path), ": no texts");
+  ASSIGN_OR_RETURN(side.passages, ReadPassages(input));
+  if (side.passages.texts.empty()) return Error(Exit::kData, QuoteInput(path), ": no texts");
   ASSIGN_OR_RETURN(const std::vector<float> vectors,
-      encoder->Encode(TextRole::kDocument, passages.texts, "texts"));
+      encoder->Encode(TextRole::kDocument, side.passages.texts, "texts"));
   ASSIGN_OR_RETURN(
-      VectorIndex index, VectorIndex::Of(vectors, encoder->dimensions(), Similarity::kCosine));
-  return VectorSide{std::move(index), std::move(passages)};
+      side.index, VectorIndex::Of(vectors, encoder->dimensions(), Similarity::kCosine));
+  return side;
 }
 
 struct SimilarPair {
@@ -86,8 +86,7 @@ absl::StatusOr<std::vector<SimilarPair>> PairsOfTile(const VectorIndex& left, in
 absl::Status WritePairs(const SimilarOptions& options, const VectorSide& left,
     const VectorSide* right, LineWriter& writer) {
   const VectorSide& other = right == nullptr ? left : *right;
-  const bool csv = options.infer.format == "csv";
-  bool header = false;
+  ObjectWriter objects(options.infer.format == "csv", &writer);
   Reminder due;
   for (int64_t begin = 0; begin < left.index.rows(); begin += kQueryTile) {
     const int64_t n = std::min(kQueryTile, left.index.rows() - begin);
@@ -99,12 +98,11 @@ absl::Status WritePairs(const SimilarOptions& options, const VectorSide& left,
       OrderedJson line = {{"score", Decimal(pair.score)}};
       AddPassage(left.passages, pair.left, "a_", &line);
       AddPassage(other.passages, pair.right, "b_", &line);
-      if (csv && !std::exchange(header, true)) RETURN_IF_ERROR(writer.Write(CsvNames(line)));
-      RETURN_IF_ERROR(writer.Write(csv ? CsvLine(line) : ToJsonLine(line)));
+      RETURN_IF_ERROR(objects.Write(line));
     }
     RETURN_IF_ERROR(CheckSignals());
     if (due.Due())
-      std::fprintf(stderr, "cloze: %lld of %lld compared\n", (long long)(begin + n),
+      std::fprintf(stderr, "cloze: %lld of %lld compared\n", (long long)begin + n,
           (long long)left.index.rows());
   }
   return absl::OkStatus();
@@ -121,9 +119,7 @@ absl::Status FindSimilar(SimilarOptions options) {
   if (!vectors && infer.model.empty())
     return UsageError("--model: expected with files of texts (vectors are .npy or .safetensors)");
   if (!vectors) {
-    const std::string format = std::exchange(infer.format, "");
     ASSIGN_OR_RETURN(encoder, TextEncoder::Open(&infer));
-    infer.format = format;
   }
   StopOnSignals();
   ASSIGN_OR_RETURN(const VectorSide left, OpenSide(options, 0, encoder));

@@ -32,22 +32,17 @@ absl::Status Check(const SpecOptions& options) {
   return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
-// Saves standard input, so that it can be read twice.
-absl::Status SaveInput(const std::string& path) {
-  constexpr int64_t kMost = 1 << 30;
-  ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMost));
-  return WriteNewFile(path, text);
-}
-
 absl::Status PrintNewSpec(NewSpecOptions options) {
+  constexpr int64_t kMostInput = 1 << 30;
   ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Create());
   const std::string named = absl::StrJoin(options.files, " ");
   for (std::string& file : options.files) {
     if (!IsStream(file)) continue;
     if (options.files.size() > 1)
       return UsageError("a stream must be the only input: expected files");
-    file = JoinPath(scratch.path(), "input");
-    RETURN_IF_ERROR(SaveInput(file));
+    file = JoinPath(scratch.path(), "input");  // a stream can be read only once
+    ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMostInput));
+    RETURN_IF_ERROR(WriteNewFile(file, text));
     options.save_as = "data";
   }
   ASSIGN_OR_RETURN(const NewSpec spec, GuessSpec(options));

@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
-#include "tools/file_options.h"
 #include "tools/infer.h"
+#include "tools/texts.h"
 
 namespace cloze {
 namespace {
@@ -64,8 +64,8 @@ absl::Status TagConll(Predictor& predictor, const DataSpec& data, LineWriter& wr
   }
 }
 
-// How to read a CoNLL file of the given format. The columns are those of the run if it was trained
-// on such files.
+// Returns how a CoNLL file of the given format is read. The columns are those of the run if it was
+// trained on such files.
 DataSpec ConllData(
     const TagOptions& options, const std::string& format, const std::vector<std::string>& labels) {
   static const std::set<std::string> kUpos = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ",
@@ -129,8 +129,7 @@ absl::Status Tag(TagOptions options) {
   input.blanks = true;
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const auto predictor,
-      Predictor::Create(
-          *session, PredictorOptions(options.infer, "tag", {.viterbi = options.viterbi})));
+      NewPredictor(*session, options.infer, "tag", {.viterbi = options.viterbi}));
   if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {

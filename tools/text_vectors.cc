@@ -12,7 +12,9 @@ constexpr int64_t kTextsAtOnce = 1024;
 
 absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   TextEncoder encoder;
+  const std::string format = std::exchange(options->format, "");
   ASSIGN_OR_RETURN(encoder.session_, OpenSession(options));
+  options->format = format;
   RETURN_IF_ERROR(encoder.session_->TokenizerOr().status());
   ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options->model));
   SentenceVectors plain;

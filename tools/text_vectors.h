@@ -29,8 +29,9 @@ class Reminder {
 // not say how, the vector is the mean of all tokens, of length 1.
 class TextEncoder {
  public:
-  // Opens the model and completes `options`. Errors of OpenSession and VectorsOf; kNoInput without
-  // a tokenizer.
+  TextEncoder() = default;  // cannot encode
+  // Opens the model and completes the input of `options`; their format is that of another output.
+  // Errors of OpenSession and VectorsOf; kNoInput without a tokenizer.
   static absl::StatusOr<TextEncoder> Open(InferOptions* options);
 
   int64_t dimensions() const { return ColumnsOf(pooling_, session_->config().hidden); }
@@ -41,8 +42,6 @@ class TextEncoder {
   const CutCounts& cut() const { return cut_; }
 
  private:
-  TextEncoder() = default;
-
   std::unique_ptr<Session> session_;
   TextPooling pooling_;
   CutCounts cut_;

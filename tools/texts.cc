@@ -3,22 +3,16 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "proto/spec.h"
 #include "tasks/data/readers.h"
-#include "tools/file_options.h"
 
 namespace cloze {
 namespace {
 
-std::string TextOf(TextExample& row) { return std::move(row.text); }
-std::string TextOf(TaggedSentence& sentence) { return absl::StrJoin(sentence.words, " "); }
-
-int64_t LineOf(const TextExample& row) { return row.line; }
-int64_t LineOf(const TaggedSentence& sentence) {
-  return sentence.lines.empty() ? 0 : sentence.lines[0];
-}
-
+// Texts of rows or, for TaggedSentence, the words of sentences.
 template <typename Item>
 class Rows : public TextSource {
  public:
@@ -30,8 +24,13 @@ class Rows : public TextSource {
     if (const std::string note = reader_.TakeNote(); !note.empty())
       std::fprintf(stderr, "cloze: warning: %s\n", note.c_str());
     if (!more) return false;
-    line_ = LineOf(item);
-    *text = TextOf(item);
+    if constexpr (std::is_same_v<Item, TextExample>) {
+      line_ = item.line;
+      *text = std::move(item.text);
+    } else {
+      line_ = item.lines[0];
+      *text = absl::StrJoin(item.words, " ");
+    }
     return true;
   }
   absl::string_view end() const override { return "\n"; }
@@ -89,6 +88,33 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenColumns(
 
 }  // namespace
 
+void AddFileOptions(
+    Command& command, std::vector<std::string>* overrides, const std::string& default_text) {
+  command.Add("--set", overrides,
+      absl::StrCat("How files are written that do not tell it: delimiter=';' (between the columns "
+                   "of csv and tsv), "
+                   "encoding=WINDOWS1252 (or LATIN1, UTF16), header=false (columns have numbers as "
+                   "names). Repeatable. Default: ",
+          default_text, "."),
+      {.type = "FIELD=VALUE", .repeatable = true});
+}
+
+absl::Status OverrideFileOptions(const std::vector<std::string>& overrides, DataSpec* data) {
+  constexpr absl::string_view kFields[] = {"delimiter", "encoding", "header"};
+  LoadedSpec loaded;
+  *loaded.spec.mutable_validation() = *data;
+  for (const std::string& assignment : overrides) {
+    const std::string field = assignment.substr(0, assignment.find('='));
+    if (!absl::c_linear_search(kFields, field))
+      return UsageError(
+          absl::StrCat("--set ", Quote(field), ": expected delimiter, encoding or header"));
+    RETURN_IF_ERROR(ApplyOverride(&loaded, assignment, "--set", "validation."));
+  }
+  RETURN_IF_ERROR(VerifyValues(loaded));
+  *data = loaded.spec.validation();
+  return absl::OkStatus();
+}
+
 void AddTextOptions(Command& command, TextOptions* options) {
   command.Add("--text-field", &options->text_fields,
       "Columns or JSON members to learn from, in files named .csv, .tsv, .jsonl or .json. Default: "
@@ -102,8 +128,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfTexts(const std::vector<std::str
   for (const std::string& path : paths) {
     DataSpec data;
     data.add_files(path);
-    const bool plain = path == "-" || (PathExists(path) && !IsDirectory(path));
-    if (plain) {
+    if (path == "-" || (PathExists(path) && !IsDirectory(path))) {
       files.push_back(path);
       continue;
     }

@@ -1,4 +1,5 @@
-// The texts that `cloze vocab` and `cloze vectors` learn from.
+// Files of texts without a spec: how they are written, and the texts that `cloze vocab` and `cloze
+// vectors` learn from.
 #ifndef CLOZE_TOOLS_TEXTS_H_
 #define CLOZE_TOOLS_TEXTS_H_
 
@@ -6,9 +7,20 @@
 #include <vector>
 
 #include "core/base/text_source.h"
+#include "proto/training.pb.h"
 #include "tools/command.h"
 
 namespace cloze {
+
+// Adds `--set FIELD=VALUE`; `default_text` describes the default in the help.
+void AddFileOptions(
+    Command& command, std::vector<std::string>* overrides, const std::string& default_text);
+
+inline constexpr char kReadAsTrained[] = "as in the spec of the model's run";
+
+// Applies the values of `--set` to the fields delimiter, encoding and header of *data. kUsage for
+// other fields, kSpec for wrong values.
+absl::Status OverrideFileOptions(const std::vector<std::string>& overrides, DataSpec* data);
 
 struct TextOptions {
   std::vector<std::string> text_fields;  // empty: "text"

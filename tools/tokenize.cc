@@ -77,29 +77,22 @@ absl::StatusOr<std::string> Process(
     const Tokenizer& tokenizer, const Record& record, LineWriter* writer) {
   Answer answer(writer);
   answer.Add(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "));
-  switch (record.kind) {
-    case Record::Kind::kText:
-      answer.Add("\"text\": ", JsonString(record.text));
-      answer.Tokens(tokenizer, tokenizer.Encode(record.text));
-      break;
-    case Record::Kind::kPair: {
-      const Encoding encoding = tokenizer.EncodePair(record.text, record.text_pair);
-      answer.Add("\"text\": ", JsonString(record.text));
-      answer.Add(", \"text_pair\": ", JsonString(record.text_pair));
-      answer.Tokens(tokenizer, encoding);
-      answer.Integers(", \"token_type_ids\": ", encoding.types);
-      break;
-    }
-    case Record::Kind::kWords:
-      answer.List("\"words\": ", record.words, JsonString);
-      answer.Tokens(tokenizer, tokenizer.EncodeWords(record.words));
-      break;
-    case Record::Kind::kIds:
-      answer.Integers("\"ids\": ", record.ids);
-      answer.Tokens(tokenizer, record.ids);
-      answer.Add(", \"text\": ", JsonString(tokenizer.Decode(record.ids)));
-      break;
+  if (record.kind == Record::Kind::kIds) {
+    answer.Integers("\"ids\": ", record.ids);
+    answer.Tokens(tokenizer, record.ids);
+    answer.Add(", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}\n");
+    return answer.Finish();
   }
+  const bool pair = record.kind == Record::Kind::kPair;
+  if (record.kind == Record::Kind::kWords) {
+    answer.List("\"words\": ", record.words, JsonString);
+  } else {
+    answer.Add("\"text\": ", JsonString(record.text));
+    if (pair) answer.Add(", \"text_pair\": ", JsonString(record.text_pair));
+  }
+  const Encoding encoding = EncodeWhole(tokenizer, record);
+  answer.Tokens(tokenizer, encoding);
+  if (pair) answer.Integers(", \"token_type_ids\": ", encoding.types);
   answer.Add("}\n");
   return answer.Finish();
 }

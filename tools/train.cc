@@ -319,11 +319,12 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
     command.Add("--json", &options.json, "Print the result as JSON on a terminal too.");
   };
   const std::string example = absl::StrCat("  cloze ", name, " ", arguments);
-  app.AddCommand<TrainOptions>(name, help,
+  app.AddCommand<TrainOptions>(
+      name, help,
       absl::StrCat(example, "\n", example, " --plan\n  cloze ", name, " ",
           arguments.substr(0, arguments.find(' ')), " --sweep optimizer.learning_rate=1e-4,5e-4"),
       declare, [=](const TrainOptions& options) { return Train(options, pretrain); },
-      {.ranks = true});
+      /*ranks=*/true);
 }
 
 }  // namespace

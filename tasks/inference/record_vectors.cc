@@ -25,6 +25,14 @@ std::string Stripped(const std::string& text, bool lowercase) {
   return out;
 }
 
+// Returns the record as the tokenizer gets it.
+Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
+  if (!vectors.has_value()) return record;
+  record.text = Stripped(vectors->prompt + record.text, vectors->lowercase);
+  record.text_pair = Stripped(record.text_pair, vectors->lowercase);
+  return record;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
@@ -42,19 +50,6 @@ int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVecto
   const int64_t most = config.max_tokens();
   return vectors.has_value() && vectors->max_tokens > 0 ? std::min(most, vectors->max_tokens)
                                                         : most;
-}
-
-ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors) {
-  ModelInput input = session.input();
-  input.longest = std::min(input.longest, LongestText(session.config(), vectors));
-  return input;
-}
-
-Record Prepared(Record record, const std::optional<SentenceVectors>& vectors) {
-  if (!vectors.has_value()) return record;
-  record.text = Stripped(vectors->prompt + record.text, vectors->lowercase);
-  record.text_pair = Stripped(record.text_pair, vectors->lowercase);
-  return record;
 }
 
 void UsePrompt(TextRole role, SentenceVectors* vectors) {
@@ -89,7 +84,8 @@ int64_t ColumnsOf(const TextPooling& how, int64_t hidden) {
 absl::Status ForEachHidden(Session& session, absl::Span<const Record> records,
     const RecordSource& source, const std::optional<SentenceVectors>& vectors, bool only_last,
     CutCounts* cut, absl::FunctionRef<absl::Status(size_t, const absl::Status&, int, ConstMat)> f) {
-  const ModelInput input = InputOf(session, vectors);
+  ModelInput input = session.input();
+  input.longest = std::min(input.longest, LongestText(session.config(), vectors));
   const auto encode = [&](size_t i, int adapter, std::vector<Query>* queries) -> absl::Status {
     if (IsEmpty(records[i]) && records[i].kind == Record::Kind::kIds && only_last)
       return absl::OkStatus();

@@ -19,10 +19,6 @@ absl::StatusOr<std::optional<SentenceVectors>> VectorsOf(
     const std::string& folder, absl::string_view hint = "remove modules.json to go on without it");
 // Returns the longest text in tokens, special ones included, of a model with these vectors.
 int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVectors>& vectors);
-// Returns the session's tokenizer and limit, or the limit of `vectors` if that is smaller.
-ModelInput InputOf(const Session& session, const std::optional<SentenceVectors>& vectors);
-// Returns the record as the tokenizer gets it.
-Record Prepared(Record record, const std::optional<SentenceVectors>& vectors);
 
 // Texts that are compared: folders may have a prompt for each.
 enum class TextRole : uint8_t { kQuery, kDocument };
