@@ -20,11 +20,9 @@ constexpr size_t kMaxAdapters = 32;  // for which records are read at once
 constexpr int64_t kExplained = 64;   // records that are read at once with --explain
 constexpr int64_t kMostSections = 1000;
 
-using Answered = absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)>;
-
 // Answers the records and, unless `explainer` is null, explains the answers.
-absl::Status AnswerRecords(
-    Predictor& predictor, Explainer* explainer, absl::Span<const Record> records, Answered write) {
+absl::Status AnswerRecords(Predictor& predictor, Explainer* explainer,
+    absl::Span<const Record> records, WriteAnswer write) {
   if (explainer == nullptr) return predictor.Answer(records, write);
   std::vector<OrderedJson> answers;
   const absl::Status status =
@@ -55,15 +53,25 @@ absl::Status WritePage(Predictor& predictor, Explainer& explainer, const InferOp
   return writer.WriteText(ExplainPage(options.model, sections));
 }
 
-// Writes all answers as lines. Sets *unplaced to AnswerWriter::unplaced.
-absl::Status WriteAnswers(Predictor& predictor, Explainer* explainer, const InferOptions& options,
-    InputReader& reader, LineWriter& writer, int64_t* unplaced) {
+// Writes all answers as lines. Returns AnswerWriter::unplaced.
+absl::StatusOr<int64_t> WriteLines(Predictor& predictor, Explainer* explainer,
+    const InferOptions& options, InputReader& reader, LineWriter& writer) {
   const bool table = options.format == "csv" || options.format == "tsv";
   OrderedJson empty = table ? predictor.EmptyAnswer() : OrderedJson();
   if (explainer != nullptr && table) explainer->AddEmpty(&empty);
+  return WriteAnswers(options, std::move(empty), reader, writer,
+      [&](const std::vector<Record>& records, WriteAnswer write) {
+        return AnswerRecords(predictor, explainer, records, write);
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> WriteAnswers(const InferOptions& options, OrderedJson empty,
+    InputReader& reader, LineWriter& writer,
+    absl::FunctionRef<absl::Status(const std::vector<Record>& records, WriteAnswer write)> answer) {
   AnswerWriter answers(options.format, options.on_error == "line", &writer, std::move(empty),
       options.label_separator);
-  // A table that is answered by a table keeps its form, but not on a terminal.
   const bool terminal = (options.out.empty() || options.out == "-") && ::isatty(1) == 1;
   const auto keep_form = [&]() -> absl::Status {
     if (terminal || options.format != reader.format()) return absl::OkStatus();
@@ -73,22 +81,19 @@ absl::Status WriteAnswers(Predictor& predictor, Explainer* explainer, const Infe
   };
   RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
     RETURN_IF_ERROR(keep_form());
-    return AnswerRecords(
-        predictor, explainer, records, [&](const Record& record, const OrderedJson& answer) {
-          absl::Status status = answers.Write(record, reader.columns(), answer);
-          if (ExitOf(status) != Exit::kData) return status;
-          return Annotate(status, options.input.name(), ":", record.line);
-        });
+    return answer(records, [&](const Record& record, const OrderedJson& json) {
+      absl::Status status = answers.Write(record, reader.columns(), json);
+      if (ExitOf(status) != Exit::kData) return status;
+      return Annotate(status, options.input.name(), ":", record.line);
+    });
   }));
-  *unplaced = answers.unplaced();
   RETURN_IF_ERROR(keep_form());
   if (answers.lost() > 0)
     std::fprintf(stderr, "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
         Counted(answers.lost(), "character").c_str());
-  return answers.Finish(reader.columns());
+  RETURN_IF_ERROR(answers.Finish(reader.columns()));
+  return answers.unplaced();
 }
-
-}  // namespace
 
 absl::Status InvalidLines(const std::string& source, int64_t count, absl::string_view hint) {
   if (count == 0) return absl::OkStatus();
@@ -287,10 +292,11 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   }
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   int64_t unplaced = 0;
-  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
-    return options.html ? WritePage(predictor, *explainer, options, reader, writer)
-                        : WriteAnswers(predictor, explainer.has_value() ? &*explainer : nullptr,
-                              options, reader, writer, &unplaced);
+  Explainer* const explains = explainer.has_value() ? &*explainer : nullptr;
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
+    if (options.html) return WritePage(predictor, *explainer, options, reader, writer);
+    ASSIGN_OR_RETURN(unplaced, WriteLines(predictor, explains, options, reader, writer));
+    return absl::OkStatus();
   }));
   if (explainer.has_value() && explainer->shortened() > 0)
     std::fprintf(stderr,

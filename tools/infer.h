@@ -90,6 +90,13 @@ RecordSource SourceOf(const InferOptions& options);
 absl::StatusOr<std::unique_ptr<Predictor>> NewPredictor(Session& session,
     const InferOptions& options, const std::string& command, const DecodeOptions& decode = {});
 
+using WriteAnswer = absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& json)>;
+// Writes the answers to all records of `reader`: `answer` calls write(record, json) for each record
+// of a batch, in order. A table that is answered by a table keeps its form, but not on a terminal.
+// Returns AnswerWriter::unplaced; `empty` is its empty answer.
+absl::StatusOr<int64_t> WriteAnswers(const InferOptions& options, OrderedJson empty,
+    InputReader& reader, LineWriter& writer,
+    absl::FunctionRef<absl::Status(const std::vector<Record>& records, WriteAnswer write)> answer);
 // Answers all of the input in the format of the options, and reports cut texts and wrong lines.
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options);
 // Reports on stderr how many texts were cut or read in windows, if any.

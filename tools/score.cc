@@ -20,20 +20,16 @@ struct ScoreCommandOptions {
 absl::Status ScoreLines(RecordScorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
-  const auto write = [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers(
-        infer.format, /*errors=*/false, &writer, RecordScorer::NoScore(options.tokens));
-    const auto answer = [&](const std::vector<Record>& records) {
-      return scorer.Score(records, SourceOf(infer), options.tokens,
-          [&](size_t i, const absl::StatusOr<OrderedJson>& score) -> absl::Status {
-            RETURN_IF_ERROR(score.status());
-            return answers.Write(records[i], reader.columns(), *score);
-          });
-    };
-    RETURN_IF_ERROR(ForEachBatch(reader, writer, answer));
-    return answers.Finish(reader.columns());
+  const auto answer = [&](const std::vector<Record>& records, WriteAnswer write) {
+    return scorer.Score(records, SourceOf(infer), options.tokens,
+        [&](size_t i, const absl::StatusOr<OrderedJson>& score) {
+          return score.ok() ? write(records[i], *score) : score.status();
+        });
   };
-  RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
+  RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, [&](LineWriter& writer) {
+    return WriteAnswers(infer, RecordScorer::NoScore(options.tokens), reader, writer, answer)
+        .status();
+  }));
   ReportCut(scorer.cut());
   ReportEmpty(scorer.empty(), "without a score");
   return absl::OkStatus();

@@ -72,6 +72,14 @@ TEST(Score, EmptyTextsHaveNoScore) {
       RunCloze(kScore + "--format csv " + folder + "/none.csv").out, "id,text,score,token_count\n");
 }
 
+TEST(Score, ATableKeepsItsForm) {
+  const std::string table = TemporaryFolder() + "/table.csv";
+  std::ofstream(table) << "\xEF\xBB\xBFid;text\r\n7;a b\r\n8;\r\n";
+  EXPECT_THAT(RunCloze(kScore + "--format csv " + table).out,
+      testing::MatchesRegex(
+          "\xEF\xBB\xBFid;text;score;token_count\r\n7;a b;-[0-9.]+;2\r\n8;;;0\r\n"));
+}
+
 TEST(Score, CountsPairsByGroup) {
   const std::string pairs = TemporaryFolder() + "/pairs.jsonl",
                     table = TemporaryFolder() + "/pairs.tsv";
