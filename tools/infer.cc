@@ -25,7 +25,7 @@ absl::Status AnswerRecords(Predictor& predictor, Explainer* explainer,
     absl::Span<const Record> records, WriteAnswer write) {
   if (explainer == nullptr) return predictor.Answer(records, write);
   std::vector<OrderedJson> answers;
-  const absl::Status status =
+  absl::Status status =
       predictor.Answer(records, [&](const Record&, const OrderedJson& answer) {
         answers.push_back(answer);
         return absl::OkStatus();
