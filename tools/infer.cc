@@ -25,11 +25,10 @@ absl::Status AnswerRecords(Predictor& predictor, Explainer* explainer,
     absl::Span<const Record> records, WriteAnswer write) {
   if (explainer == nullptr) return predictor.Answer(records, write);
   std::vector<OrderedJson> answers;
-  absl::Status status =
-      predictor.Answer(records, [&](const Record&, const OrderedJson& answer) {
-        answers.push_back(answer);
-        return absl::OkStatus();
-      });
+  absl::Status status = predictor.Answer(records, [&](const Record&, const OrderedJson& answer) {
+    answers.push_back(answer);
+    return absl::OkStatus();
+  });
   RETURN_IF_ERROR(explainer->Explain(records, absl::MakeSpan(answers)));
   for (size_t i = 0; i < answers.size(); ++i) RETURN_IF_ERROR(write(records[i], answers[i]));
   return status;

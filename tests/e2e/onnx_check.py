@@ -4,8 +4,9 @@ import numpy as np, onnxruntime, torch, transformers
 
 worst = 0.0
 for folder, exported in zip(sys.argv[1::2], sys.argv[2::2]):
-    name, head = os.path.basename(folder), json.load(open(os.path.join(folder, "config.json")))["architectures"][0]
-    model = getattr(transformers, head).from_pretrained(folder).eval()
+    name = os.path.basename(folder)
+    architectures = json.load(open(os.path.join(folder, "config.json"))).get("architectures") or ["AutoModel"]
+    model = getattr(transformers, architectures[0]).from_pretrained(folder).eval()
     session = onnxruntime.InferenceSession(os.path.join(exported, "model.onnx"), providers=["CPUExecutionProvider"])
     random = np.random.default_rng(0)
     lengths = [14, 3, 9]
