@@ -94,7 +94,14 @@ step unpacked unpack "$work/unpacked" && step content content || exit 1
 if command -v qemu-x86_64 > /dev/null; then step "old CPUs" cpus; else echo "old CPUs: skipped, qemu-user is not installed"; fi
 step "empty folder" alone
 [ $again = no ] || step "same bytes" same_bytes
+pids=()
 for tree in "$@"; do
-  if mirror_answers "$tree"; then step "$tree" in_tree "$tree"; else echo "$tree: skipped, no mirror has it"; fi
+  if mirror_answers "$tree"; then
+    log=$work/$tree.log step "$tree" in_tree "$tree" &
+    pids+=($!)
+  else
+    echo "$tree: skipped, no mirror has it"
+  fi
 done
+for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed

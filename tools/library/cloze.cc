@@ -173,11 +173,13 @@ cloze_status AnswerTexts(cloze_model* model, const cloze_text* texts, int64_t co
   return MakeResult(model, texts, count, settings, result, fill);
 }
 
-// Returns the name of the function that answers for the model.
+// Returns the function that answers for the model.
 const char* AnsweringFunction(const Engine& engine) {
   static constexpr std::pair<absl::string_view, const char*> kFunctions[] = {
       {"sequence_classification", "cloze_predict"}, {"question_answering", "cloze_predict"},
-      {"token_tagging", "cloze_tag"}, {"masked_lm", "cloze_fill"}};
+      {"token_tagging", "cloze_tag"}, {"masked_lm", "cloze_fill"},
+      {"causal_lm", "the program, `cloze generate`"},
+      {"sequence_to_sequence", "the program, `cloze generate`"}};
   for (const auto& [kind, function] : kFunctions)
     if (engine.kind() == kind) return function;
   return "cloze_embed";

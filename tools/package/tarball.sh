@@ -88,17 +88,23 @@ begin() {
   cp "$here"/{CHANGELOG.md,LICENSE,NOTICE} "$stage/"
 }
 
-# Packs $stage. Arguments: name, main file, contents.
+# Completes $stage and packs it, in the background. Arguments: name, main file, contents.
+packing=()
 pack() {
   describe "$stage" "$@" > "$stage.json"
   mv "$stage.json" "$stage/sbom.spdx.json"
   rm -rf "$stage"/share/{cloze,doc,lintian}
   chmod -R u=rwX,go=rX "$stage"
   (cd "$stage" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS)
-  tar -C "$out" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$(basename "$stage")" |
-    zstd -q -19 -T1 -f -o "$stage.tar.zst"
-  (cd "$out" && sha256sum "$(basename "$stage").tar.zst" > "$stage.tar.zst.sha256")
-  echo "$stage.tar.zst"
+  (
+    cd "$out"
+    name=$(basename "$stage")
+    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" |
+      zstd -q -19 -T1 -f -o "$name.tar.zst"
+    sha256sum "$name.tar.zst" > "$name.tar.zst.sha256"
+    echo "$out/$name.tar.zst"
+  ) &
+  packing+=($!)
 }
 
 begin cloze cloze
@@ -116,3 +122,4 @@ begin libcloze libcloze0 libcloze_dev python3_cloze
 "$here/tools/package/bundle.sh" "$stage/lib/libcloze.so.0" "$stage/lib/cloze" > /dev/null
 cp "$here/docs/library.md" "$stage/README.md"
 pack libcloze lib/libcloze.so.0 "${contents[@]}"
+for pid in "${packing[@]}"; do wait "$pid"; done
