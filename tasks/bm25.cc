@@ -12,7 +12,7 @@ namespace {
 // Calls f(word) for each word of the text in lower case.
 void ForWords(absl::string_view text, absl::FunctionRef<void(const std::string& word)> f) {
   std::string word;
-  for (const char32_t c : CodePoints(absl::StrCat(text, " "))) {
+  for (const char32_t c : CodePoints(text)) {
     if (IsWord(c)) {
       for (const char32_t lower : Lowercase(c)) AppendUtf8(lower, &word);
     } else if (!word.empty()) {
@@ -20,6 +20,7 @@ void ForWords(absl::string_view text, absl::FunctionRef<void(const std::string& 
       word.clear();
     }
   }
+  if (!word.empty()) f(word);
 }
 
 struct Posting {

@@ -21,8 +21,14 @@ uint64_t SplitHash(const Split::Parts& parts) {
 
 // True if the text is empty or white space.
 bool IsEmptyText(const Split::Parts& parts) {
-  return absl::c_all_of(
-      parts, [](absl::string_view part) { return absl::c_all_of(CodePoints(part), IsSpace); });
+  return absl::c_all_of(parts, [](absl::string_view part) {
+    for (size_t at = 0; at < part.size();) {
+      const CodePoint c = CodePointAt(part, at);
+      if (!IsSpace(c.value)) return false;
+      at += c.size;
+    }
+    return true;
+  });
 }
 
 bool IsBelow(uint64_t hash, float share) { return double(hash) * 0x1p-64 < share; }

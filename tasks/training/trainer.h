@@ -40,7 +40,7 @@ class Trainer {
  private:
   explicit Trainer(const Options& options) : run_(options) {}
 
-  // Does what Create does after the constructor.
+  // Prepares the run as Create says. Requires a new trainer.
   absl::Status Start(const LoadedSpec& loaded);
   // Opens log and screen, and writes the files that describe the run.
   absl::Status Begin();

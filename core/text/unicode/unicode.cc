@@ -104,8 +104,11 @@ char32_t Compose(char32_t a, char32_t b) {
 
 std::u32string CodePoints(absl::string_view text) {
   std::u32string characters;
-  for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).size)
-    characters += CodePointAt(text, at).value;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    characters += c.value;
+    at += c.size;
+  }
   return characters;
 }
 
