@@ -5,23 +5,12 @@
 set -euo pipefail
 version=1.0.1-4 suite=trixie
 sha256=a89e09fc9b4de34dde19f4fcb4faaa1ce10299b9908db1132bbfa1de47882b94
-[ $# -eq 1 ] || { echo "usage: microhttpd.sh DIR" >&2; exit 2; }
-here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$1"
-root=$(cd "$1" && pwd)
-stamp=$root/$version-$(cat "$here/microhttpd.sh" "$here/source.sh" | sha256sum | cut -c1-12)
-[ -e "$stamp" ] && exit 0
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-source "$here/source.sh"
+source "$(dirname "$0")/source.sh"
+begin_library "$@"
 fetch_source libmicrohttpd $version $suite $sha256
 echo "microhttpd.sh: compiles" >&2
 { cd "$source" && ./configure --prefix="$root" --disable-shared --enable-static --disable-https --disable-bauth --disable-dauth \
     --disable-postprocessor --disable-cookie --disable-httpupgrade --disable-curl --disable-doc --disable-examples --disable-tools \
     CFLAGS="-O2 -fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -ffile-prefix-map=$work=." &&
   make -C src/include install && make -C src/microhttpd install; } > "$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
-rm -f "$root"/[0-9]*
-mkdir -p "$root/licenses"
-cp "$source/COPYING" "$root/licenses/"
-touch "$stamp"
+end_library COPYING

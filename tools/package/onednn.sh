@@ -5,15 +5,8 @@
 set -euo pipefail
 version=3.7.2+ds-2 suite=trixie
 sha256=0cc51ca26c1af6a2bb1e71e378e7046f3ceb3e71791ee9d4e246d50f904a6ea6
-[ $# -eq 1 ] || { echo "usage: onednn.sh DIR" >&2; exit 2; }
-here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$1"
-root=$(cd "$1" && pwd)
-stamp=$root/$version-$(cat "$here/onednn.sh" "$here/source.sh" | sha256sum | cut -c1-12)
-[ -e "$stamp" ] && exit 0
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+source "$(dirname "$0")/source.sh"
+begin_library "$@"
 
 # Leaves out what the program would not link: three quarters of the time to compile. Argument: a CMakeLists.txt.
 prune() {
@@ -26,7 +19,6 @@ list(REMOVE_DUPLICATES SOURCES)\\
 set(OBJ_LIB/" "$1"
 }
 
-source "$here/source.sh"
 fetch_source onednn $version $suite $sha256
 prune "$source/src/common/CMakeLists.txt"
 prune "$source/src/cpu/CMakeLists.txt"
@@ -51,7 +43,4 @@ echo "onednn.sh: compiles" >&2
     -DONEDNN_ARCH_OPT_FLAGS="" -DDNNL_BUILD_TESTS=OFF -DDNNL_BUILD_EXAMPLES=OFF -DDNNL_ENABLE_ITT_TASKS=OFF \
     -DDNNL_ENABLE_JIT_PROFILING=OFF -DDNNL_EXPERIMENTAL_LOGGING=OFF &&
   cmake --build "$work/build" --target install; } > "$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
-rm -f "$root"/[0-9]*
-mkdir -p "$root/licenses"
-cp "$source/LICENSE" "$source/THIRD-PARTY-PROGRAMS" "$root/licenses/"
-touch "$stamp"
+end_library LICENSE THIRD-PARTY-PROGRAMS

@@ -1,4 +1,24 @@
-# Sourced by onednn.sh and microhttpd.sh: the source packages of Debian. Uses $work, a folder for temporary files.
+# Sourced by onednn.sh and microhttpd.sh, which make a static library of the downloads from a source package of Debian.
+
+# Sets $root to the folder of the library and $work to one for temporary files. Ends the script if the library is
+# complete. Needs $version. Arguments: those of the script.
+begin_library() {
+  [ $# -eq 1 ] || { echo "usage: $(basename "$0") DIR" >&2; exit 2; }
+  mkdir -p "$1"
+  root=$(cd "$1" && pwd)
+  stamp=$root/$version-$(cat "$0" "${BASH_SOURCE[0]}" | sha256sum | cut -c1-12)
+  [ ! -e "$stamp" ] || exit 0
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+}
+
+# Adds the licences and marks the library as complete. Arguments: names of files in $source.
+end_library() {
+  rm -f "$root"/[0-9]*
+  mkdir -p "$root/licenses"
+  (cd "$source" && cp "$@" "$root/licenses/")
+  touch "$stamp"
+}
 
 # Fetches and unpacks a source package from the mirrors of this machine, with apt's keys and folders of its own, and
 # sets $source to its folder. Arguments: package, version, release of Debian, SHA-256 of the archive of its authors.

@@ -24,7 +24,7 @@ echo "tarball.sh: compiles" >&2
     -DCMAKE_CXX_FLAGS="-ffile-prefix-map=$here=. -ffile-prefix-map=$out/build=build" &&
   cmake --build "$out/build" --target cloze cloze-serve libcloze; } > "$out/build.log" 2>&1 || { tail -n 30 "$out/build.log" >&2; exit 1; }
 
-# What a download contains, from the packages that it was linked with: name, package, licence.
+# The contents of every download, from the packages that it was linked with: name, package, licence.
 compiler=$(g++ -dumpversion)
 contents=(
   "libstdc++ libstdc++-$compiler-dev GPL-3.0-or-later WITH GCC-exception-3.1"
