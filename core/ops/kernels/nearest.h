@@ -9,12 +9,17 @@ namespace cloze {
 #ifdef CLOZE_ISA
 namespace {
 
+// Rows that are fetched before they are used; without it, short rows wait for memory.
+constexpr int64_t kRowsAhead = 8;
+
 // out [rows] = x [rows, cols] q; q is f32.
 template <typename T>
 void DotRows(int64_t rows, int64_t cols, const void* x, const float* q, float* out) {
   const T* row = static_cast<const T*>(x);
-  for (int64_t r = 0; r < rows; ++r, row += cols)
+  for (int64_t r = 0; r < rows; ++r, row += cols) {
+    PrefetchRow(row + kRowsAhead * cols, cols);
     out[r] = SumOver(cols, [&](auto at) { return at(q) * at(row); });
+  }
 }
 
 CLOZE_INLINE VF LoadInt8(const int8_t* p) {
@@ -33,6 +38,7 @@ CLOZE_INLINE VF LoadInt8(const int8_t* p) {
 // The same for rows of s8.
 void DotInt8Rows(int64_t rows, int64_t cols, const int8_t* x, const float* q, float* out) {
   for (int64_t r = 0; r < rows; ++r, x += cols) {
+    PrefetchRow(x + kRowsAhead * cols, cols);
     out[r] = SumOver(cols, [&](auto at) {
       if (at.n == W) return at(q) * LoadInt8(x + at.c);
       int8_t part[W] = {};
