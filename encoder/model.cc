@@ -201,17 +201,17 @@ void Model::Initialize(uint64_t seed) {
 }
 
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
-    const std::vector<std::string>& except, ReadFor use) {
+    const std::vector<std::string>& except, LoadMode mode) {
   LoadReport report;
   DeferredWeights deferred;
-  if (use == ReadFor::kPasses && int8_) params_.ExpectFewValues();
+  if (mode == LoadMode::kPasses && int8_) params_.ExpectFewValues();
   deferred.pack = [&](ParamId id, ConstMat values) {
     Mat w = params_.value(id);
     w.rows = values.rows;
     matmul_.Pin({w, 0, true}, values);
   };
   RETURN_IF_ERROR(LoadWeights(
-      folder, config_, &params_, &report, except, use == ReadFor::kAll ? nullptr : &deferred));
+      folder, config_, &params_, &report, except, mode == LoadMode::kAll ? nullptr : &deferred));
   words_ = std::move(deferred.words);
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (IsLora(params_.param(id))) params_.Initialize(id, seed, config_.initializer_range);

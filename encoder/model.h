@@ -29,7 +29,7 @@ struct ParamCount {
 ParamCount CountParams(const ParamStore& store);
 
 // The values that Load reads.
-enum class ReadFor {
+enum class LoadMode {
   kAll,  // all values
   // All but the word embeddings, of which each row is read when it is used, and the layers of
   // UseInt8(), which are packed at once; their f32 values stay 0.
@@ -55,7 +55,7 @@ class Model {
   // Loads the weights of a folder. Initializes parameters of the head that it lacks, which are
   // added to `fresh`, and LoRAs. Parameters in `except` keep their values. Errors of LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
-      const std::vector<std::string>& except = {}, ReadFor use = ReadFor::kAll);
+      const std::vector<std::string>& except = {}, LoadMode mode = LoadMode::kAll);
   // Loads an encoder-decoder of JoinEncoderDecoder from the folders of its encoder and its decoder.
   // Initializes the parameters that neither folder has: the attention to the encoder and, without
   // a masked-LM head, the decoder's head. Appends their names to *fresh, one for all of the

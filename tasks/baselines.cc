@@ -13,11 +13,11 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostTokens = 3'000'000;
+constexpr int64_t kMaxFitTokens = 3'000'000;
 constexpr double kPenalty = 0.1;
 // Of the linear model; fitting it needs some 200 bytes for each weight and 16 for each score.
-constexpr int64_t kMostWeights = 1'000'000, kMostScores = 5'000'000;
-constexpr int64_t kLeastFeatures = 100;
+constexpr int64_t kMaxWeights = 1'000'000, kMaxScores = 5'000'000;
+constexpr int64_t kMinFeatures = 100;
 
 using Kind = SequenceClassificationSpec::Kind;
 
@@ -180,8 +180,8 @@ absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& lab
   if (!number)
     result.most_frequent =
         ScoreTexts(kind, labels, held_out.answers, [&](int64_t) { return frequent; });
-  const int64_t most = kMostWeights / static_cast<int64_t>(outputs);
-  if (most < kLeastFeatures) return result;
+  const int64_t most = kMaxWeights / static_cast<int64_t>(outputs);
+  if (most < kMinFeatures) return result;
   const Features features(known.rows, most);
   const SparseRows rows = features.Weigh(known.rows), others = features.Weigh(held_out.rows);
   const LinearModel model = FitLinear({.rows = rows,
@@ -254,9 +254,8 @@ absl::StatusOr<Baselines> MeasureBaselines(const TaskSpec& spec, const ModelConf
     const std::atomic<bool>* stop) {
   const auto parts = [](int64_t size, int64_t most) { return (size + most - 1) / most; };
   const auto labels = static_cast<int64_t>(std::max<size_t>(config.labels.size(), 1));
-  const int64_t by_tokens = parts(train.tokens(), kMostTokens),
-                by_scores =
-                    spec.has_token_tagging() ? 1 : parts(train.size() * labels, kMostScores);
+  const int64_t by_tokens = parts(train.tokens(), kMaxFitTokens),
+                by_scores = spec.has_token_tagging() ? 1 : parts(train.size() * labels, kMaxScores);
   const Texts known = {train, std::max<int64_t>({by_tokens, by_scores, 1}), 0, stop},
               held_out = {validation, 1, spec.evaluation().max_examples(), stop};
   if (spec.has_token_tagging()) return OfTags(config.labels, known, held_out);

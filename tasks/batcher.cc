@@ -13,7 +13,7 @@ namespace {
 // Each piece of an example has its own random numbers: those of example + (piece << kPieceShift).
 constexpr int kPieceShift = 48;
 
-constexpr int64_t kMostWaiting = 4096;  // examples
+constexpr int64_t kMaxWaiting = 4096;  // examples
 
 // Adds the keys to *texts, or returns false if one is there already.
 bool AddTexts(const std::vector<uint64_t>& keys, HashSet<uint64_t>* texts) {
@@ -35,17 +35,17 @@ double Batcher::Share(double done) const {
   return done >= warmup ? 1 : from + (1 - from) * done / warmup;
 }
 
-int64_t Batcher::MostExamples(double done) const {
+int64_t Batcher::MaxStepExamples(double done) const {
   return std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * Share(done)));
 }
 
-int64_t Batcher::MostTokens(double done) const {
+int64_t Batcher::MaxStepTokens(double done) const {
   return static_cast<int64_t>(spec_.tokens() * Share(done));
 }
 
 absl::StatusOr<StepData> Batcher::Next(
     int64_t next, double done, const std::vector<int64_t>& waiting) const {
-  const int64_t most_examples = MostExamples(done), most_tokens = MostTokens(done);
+  const int64_t most_examples = MaxStepExamples(done), most_tokens = MaxStepTokens(done);
   StepData step;
   Packer packer(spec_.micro_tokens(), [&](Batch batch) {
     step.micro.push_back(std::move(batch));
@@ -56,7 +56,7 @@ absl::StatusOr<StepData> Batcher::Next(
   auto again = waiting.begin();
   for (int64_t count = 0; spec_.examples() == 0 || count < most_examples;) {
     const bool waited = again != waiting.end();
-    if (!waited && std::ssize(step.waiting) >= kMostWaiting) break;
+    if (!waited && std::ssize(step.waiting) >= kMaxWaiting) break;
     const int64_t number = waited ? *again : next;
     RETURN_IF_ERROR(store_.Read(IndexOf(number), &example));
     std::vector<Example> sequences = task_.Sequences(example, done);
@@ -101,8 +101,8 @@ double Batcher::FullStepsPerEpoch() const {
 }
 
 absl::StatusOr<double> Batcher::MeanExamples(double done, int64_t sample) const {
-  if (spec_.examples() > 0) return static_cast<double>(MostExamples(done));
-  const int64_t most = MostTokens(done);
+  if (spec_.examples() > 0) return static_cast<double>(MaxStepExamples(done));
+  const int64_t most = MaxStepTokens(done);
   Example example;
   int64_t batches = 0, in_batches = 0, tokens = 0;
   for (int64_t next = 0; next < sample; ++next) {

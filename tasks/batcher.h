@@ -51,8 +51,8 @@ class Batcher {
   absl::StatusOr<double> MeanExamples(double done, int64_t sample) const;
   // Returns the size of a batch, relative to full size.
   double Share(double done) const;
-  int64_t MostExamples(double done) const;
-  int64_t MostTokens(double done) const;
+  int64_t MaxStepExamples(double done) const;
+  int64_t MaxStepTokens(double done) const;
 
   const ExampleStore& store_;
   const Objective& task_;

@@ -204,7 +204,7 @@ absl::StatusOr<BuiltStore> BuildRetrievalStore(const std::string& folder, StoreK
               for (const auto& [document, grade] : query ? *item.judged : Judgements()) {
                 example.labels.push_back(static_cast<int32_t>(document + 1));  // 0: not there
                 example.labels.push_back(
-                    static_cast<int32_t>(std::clamp<int64_t>(grade, 0, kMostGrade)));
+                    static_cast<int32_t>(std::clamp<int64_t>(grade, 0, kMaxGrade)));
               }
               example.rows.assign(example.labels.size(), 0);
             };

@@ -13,14 +13,14 @@
 namespace cloze {
 namespace {
 
-constexpr size_t kMostLabelsOfConfusion = 100;
+constexpr size_t kMaxConfusionLabels = 100;
 
 // All in ASCII, so that a terminal is safe from the labels.
 std::string Dump(const OrderedJson& json) {
   return json.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
 }
 
-double Ratio(double a, double b, double otherwise = kNaN) { return b == 0 ? otherwise : a / b; }
+double Ratio(double a, double b, double fallback = kNaN) { return b == 0 ? fallback : a / b; }
 
 bool IsConstant(const std::vector<double>& x) {
   return std::adjacent_find(x.begin(), x.end(), std::not_equal_to<>()) == x.end();
@@ -206,7 +206,7 @@ double ClassificationMetric::Mcc() const {
 
 // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for many labels.
 std::string ClassificationMetric::ConfusionJson() const {
-  if (labels_ > kMostLabelsOfConfusion) return "null";
+  if (labels_ > kMaxConfusionLabels) return "null";
   const std::vector<std::string> names(classes_.names.begin(), classes_.names.begin() + labels_);
   std::vector<std::vector<int64_t>> counts(labels_, std::vector<int64_t>(labels_));
   for (const auto& [pair, count] : pairs_) counts[pair.first][pair.second] = count;

@@ -10,7 +10,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostDraws = 200'000'000, kMostRounds = 10'000, kLeastRounds = 1'000;
+constexpr int64_t kMaxDraws = 200'000'000, kMaxRounds = 10'000, kMinRounds = 1'000;
 
 // The accuracy and the macro F1 of one classifier on the texts that are added.
 class TwoMetrics {
@@ -59,7 +59,7 @@ MetricDifference Summarize(double value, std::vector<double> draws) {
 template <typename Begin, typename Add, typename End>
 void DrawRounds(int64_t n, Begin begin, Add add, End end) {
   const Philox philox(0, Purpose::kBootstrap);
-  const int64_t rounds = std::clamp(kMostDraws / n, kLeastRounds, kMostRounds);
+  const int64_t rounds = std::clamp(kMaxDraws / n, kMinRounds, kMaxRounds);
   for (int64_t round = 0; round < rounds; ++round) {
     begin();
     Philox::Words words = {};

@@ -74,9 +74,9 @@ class QuestionAnswering : public Task {
         {"unanswerable", spec_.unanswerable()}};
   }
   void Restore(const ModelConfig&, JsonFields& fields, int64_t longest) override {
-    const auto read = [&](const char* name, int32_t least, int32_t otherwise) {
-      fields.Integer(name, false, least, kMaxLabelledTokens, &otherwise);
-      return otherwise;
+    const auto read = [&](const char* name, int32_t least, int32_t fallback) {
+      fields.Integer(name, false, least, kMaxLabelledTokens, &fallback);
+      return fallback;
     };
     spec_.set_max_tokens(std::min<int64_t>(longest, read("max_tokens", 16, spec_.max_tokens())));
     spec_.set_overlap(read("overlap", 0, spec_.overlap()));
@@ -231,7 +231,7 @@ class QuestionAnswering : public Task {
       }
       OrderedJson answer = {
           {"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)}};
-      answer.update(PlaceOf(found.bytes, found.chars));
+      answer.update(OffsetsJson(found.bytes, found.chars));
       return answer;
     };
   }

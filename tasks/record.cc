@@ -293,7 +293,7 @@ std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWo
   return slices;
 }
 
-OrderedJson PlaceOf(Span bytes, Span chars) {
+OrderedJson OffsetsJson(Span bytes, Span chars) {
   return {{"start", chars.begin}, {"end", chars.end}, {"byte_start", bytes.begin},
       {"byte_end", bytes.end}};
 }

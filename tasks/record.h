@@ -94,7 +94,7 @@ std::string Slice(absl::string_view text, Span bytes);
 // Returns the parts of `text` that are these words.
 std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words);
 // Returns the place of an answer: "start" and "end" in code points, "byte_start" and "byte_end".
-OrderedJson PlaceOf(Span bytes, Span chars);
+OrderedJson OffsetsJson(Span bytes, Span chars);
 
 }  // namespace cloze
 

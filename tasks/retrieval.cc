@@ -64,7 +64,7 @@ absl::StatusOr<Qrel> ParseQrel(const std::string& line) {
   if (cells.size() == 1) cells = absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (cells.size() == 4) cells.erase(cells.begin() + 1);
   Qrel qrel;
-  if (cells.size() != 3 || !absl::SimpleAtoi(cells[2], &qrel.grade) || qrel.grade > kMostGrade)
+  if (cells.size() != 3 || !absl::SimpleAtoi(cells[2], &qrel.grade) || qrel.grade > kMaxGrade)
     return Error(Exit::kData, "\"", Quote(line),
         "\": expected a query's id, a document's id and a whole number, with tabs between them");
   qrel.query = cells[0], qrel.document = cells[1];
@@ -91,8 +91,8 @@ absl::Status ReadQrels(const std::string& path, const IdIndex& documents, const 
     const int64_t at = document == documents.end() ? -1 : document->second;
     Judgements& judged = data->judged[query->second];
     judged.emplace_back(at, qrel->grade);
-    if (judged.size() <= kMostJudgements) return absl::OkStatus();
-    return Error(Exit::kData, "\"", Quote(qrel->query), "\": expected at most ", kMostJudgements,
+    if (judged.size() <= kMaxJudgements) return absl::OkStatus();
+    return Error(Exit::kData, "\"", Quote(qrel->query), "\": expected at most ", kMaxJudgements,
         " judgements of a query");
   }));
   if (lacking > 0)

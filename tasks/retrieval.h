@@ -21,8 +21,8 @@ struct RetrievalTexts {
 // The judgements of one query: documents and their grades, above 0 if relevant. Document -1: the
 // corpus lacks it; it counts as not found.
 using Judgements = std::vector<std::pair<int64_t, int64_t>>;
-inline constexpr int64_t kMostGrade = 1'000'000;
-inline constexpr size_t kMostJudgements = 100'000;
+inline constexpr int64_t kMaxGrade = 1'000'000;
+inline constexpr size_t kMaxJudgements = 100'000;
 
 struct RetrievalData {
   RetrievalTexts corpus;           // a document is its title, a blank and its text

@@ -12,11 +12,11 @@
 namespace cloze {
 namespace {
 
-constexpr double kLeastTemperature = 0.2, kMostTemperature = 20;
+constexpr double kMinTemperature = 0.2, kMaxTemperature = 20;
 
 // Returns the temperature at which `slope`, an increasing function of 1/T, is 0.
 float Bisect(const std::function<double(double)>& slope) {
-  double low = -std::log(kMostTemperature), high = -std::log(kLeastTemperature);  // of log 1/T
+  double low = -std::log(kMaxTemperature), high = -std::log(kMinTemperature);  // of log 1/T
   for (int i = 0; i < 30; ++i) {
     const double middle = (low + high) / 2;
     (slope(std::exp(middle)) < 0 ? low : high) = middle;
@@ -119,13 +119,13 @@ float FitTemperature(absl::Span<const float> logits, absl::Span<const float> tar
 }
 
 float BestThreshold(
-    absl::Span<const float> probabilities, const std::vector<bool>& positive, float otherwise) {
-  if (AnyNan(probabilities)) return otherwise;
+    absl::Span<const float> probabilities, const std::vector<bool>& positive, float fallback) {
+  if (AnyNan(probabilities)) return fallback;
   std::vector<std::pair<float, bool>> sorted;
   for (size_t i = 0; i < positive.size(); ++i) sorted.emplace_back(probabilities[i], positive[i]);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const double positives = std::count(positive.begin(), positive.end(), true);
-  float threshold = otherwise;
+  float threshold = fallback;
   double best = 0, right = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {
     right += sorted[i].second;
@@ -133,7 +133,7 @@ float BestThreshold(
     if (here == next) continue;
     const double f1 = 2 * right / (positives + i + 1);
     const float middle = here - (here - next) / 2;
-    const bool nearer = std::fabs(middle - otherwise) < std::fabs(threshold - otherwise);
+    const bool nearer = std::fabs(middle - fallback) < std::fabs(threshold - fallback);
     if (f1 > best || (f1 == best && best > 0 && nearer)) best = f1, threshold = middle;
   }
   return threshold;

@@ -60,7 +60,7 @@ float FitTemperature(absl::Span<const float> logits, absl::Span<const float> tar
 // two neighbouring probabilities; among equal F1, the one nearest to `otherwise`. Returns
 // `otherwise` if no example is positive or a probability is NaN.
 float BestThreshold(
-    absl::Span<const float> probabilities, const std::vector<bool>& positive, float otherwise);
+    absl::Span<const float> probabilities, const std::vector<bool>& positive, float fallback);
 
 }  // namespace cloze
 

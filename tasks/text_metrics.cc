@@ -13,9 +13,9 @@ namespace {
 using Spec = SequenceClassificationSpec;
 
 // Most logits that are kept for AUC and for fitting. With more, AUC is NaN.
-constexpr size_t kMostLogits = size_t{1} << 24;
+constexpr size_t kMaxLogits = size_t{1} << 24;
 constexpr size_t kErrorBytes = 200;
-constexpr int64_t kMostAnswers = 1'000'000;
+constexpr int64_t kMaxAnswers = 1'000'000;
 
 // A text whose label was predicted wrong.
 struct WrongText {
@@ -44,12 +44,12 @@ class TextMetrics : public TextEvaluation {
     ++texts_;
     if (decision_.kind == Spec::REGRESSION) return number_.Add(example.values[0], mean[0]);
     if (single()) KeepIfWrong(example, mean);
-    if (single() && options_.fit && texts_ <= kMostAnswers)
+    if (single() && options_.fit && texts_ <= kMaxAnswers)
       answers_.emplace_back(example.labels[0], BestIndex(mean));
     std::vector<float> values = example.values;
     const int32_t target = single() ? example.labels[0] : values.back() > 0;
     if (several()) values.pop_back();
-    if (scored_ > 0 || logits_.size() + mean.size() > kMostLogits) {
+    if (scored_ > 0 || logits_.size() + mean.size() > kMaxLogits) {
       ScoreKept();
       return Score(mean, target, values);
     }
@@ -193,7 +193,7 @@ class TextMetrics : public TextEvaluation {
     }
     results.tables.emplace_back("calibration", calibration_.ToJson());
     if (single() && options_.errors > 0) results.tables.emplace_back("errors", Errors());
-    if (!answers_.empty() && texts_ <= kMostAnswers) results.answers = AnswersJson();
+    if (!answers_.empty() && texts_ <= kMaxAnswers) results.answers = AnswersJson();
     return results;
   }
 

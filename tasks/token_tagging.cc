@@ -166,7 +166,7 @@ class TagAnswers {
     const std::vector<TextWord> words = WordsOfText(*tokenizer_, text);
     OrderedJson list = OrderedJson::array();
     for (size_t w = 0; w < words.size(); ++w) {
-      OrderedJson word = PlaceOf(words[w].bytes, words[w].chars);
+      OrderedJson word = OffsetsJson(words[w].bytes, words[w].chars);
       word["label"] = labels_[tags[w].label];
       word["score"] = Decimal(tags[w].score);
       word["text"] = Slice(text, words[w].bytes);
@@ -192,7 +192,7 @@ class TagAnswers {
                  chars = {first.chars.begin, last.chars.end};
       OrderedJson entity = {{"entity_group", spans_->types()[span.type]},
           {"score", Decimal(static_cast<float>(score))}, {"word", Slice(text, bytes)}};
-      entity.update(PlaceOf(bytes, chars));
+      entity.update(OffsetsJson(bytes, chars));
       entities.push_back(std::move(entity));
     }
     return entities;

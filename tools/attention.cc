@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostTokens = 128;  // more are no picture
+constexpr int64_t kMaxShownTokens = 128;  // more are no picture
 
 struct AttentionOptions {
   InferOptions infer;
@@ -24,7 +24,7 @@ absl::Status DrawAttention(AttentionOptions options) {
   if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze attention` takes one adapter, without a name");
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
-  const int64_t most = std::min(kMostTokens, session->max_tokens());
+  const int64_t most = std::min(kMaxShownTokens, session->max_tokens());
   int64_t cut = 0;
   const bool pair = !options.pair.empty();
   const Encoding encoding =

@@ -12,12 +12,12 @@
 namespace cloze {
 namespace {
 
-constexpr int kLevels = 16;          // colours; level 0 is that of the page
-constexpr int kCell = 20;            // size of a cell in large maps, in SVG units
-constexpr int kLetters = 14;         // longest token name in large maps
-constexpr int64_t kMostHover = 1e5;  // cells on a page with a hover text for each of them
-constexpr size_t kMostOfRow = 5;     // values in the hover text of a row
-constexpr float kLeast = 0.001f;     // probability of level 1
+constexpr int kLevels = 16;            // colours; level 0 is that of the page
+constexpr int kCell = 20;              // size of a cell in large maps, in SVG units
+constexpr int kLetters = 14;           // longest token name in large maps
+constexpr int64_t kMaxHover = 1e5;     // cells on a page with a hover text for each of them
+constexpr size_t kMaxHoverValues = 5;  // values in the hover text of a row
+constexpr float kMin = 0.001f;         // probability of level 1
 constexpr char kPageStyle[] = R"(
 :root { color-scheme: light dark; --page: #fff; --ink: #1b2430; --quiet: #4a5868;
   --line: #c9d3de; --second: #b02a00; --mark: #d9480f; }
@@ -65,7 +65,7 @@ std::string MapName(int layer, int head, int heads) {
 }
 
 int LevelOf(float p) {
-  if (!(p >= kLeast)) return 0;
+  if (!(p >= kMin)) return 0;
   return std::clamp(static_cast<int>(std::lround(std::sqrt(p) * (kLevels - 1))), 1, kLevels - 1);
 }
 
@@ -168,14 +168,14 @@ std::string Hovers(const AttentionMaps& maps, const float* p, bool cells) {
     const std::string from = Short(maps.tokens[y]) + " \u2192 ";
     if (cells) {
       for (int64_t x = 0; x < n; ++x) {
-        if (p[x] >= kLeast)
+        if (p[x] >= kMin)
           out += Hover(x, y, 1, absl::StrCat(from, Short(maps.tokens[x]), " ", Percent(p[x])));
       }
       continue;
     }
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    const size_t most = std::min<size_t>(kMostOfRow, n);
+    const size_t most = std::min<size_t>(kMaxHoverValues, n);
     std::partial_sort(order.begin(), order.begin() + most, order.end(),
         [&](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
     std::string text = from;
@@ -243,7 +243,7 @@ std::string AttentionPage(AttentionMaps maps) {
   AddMeans(&maps);
   const int layers = maps.probs.size(), heads = maps.heads + 1;
   const int64_t n = maps.tokens.size();
-  const bool cells = layers * heads * n * n <= kMostHover;
+  const bool cells = layers * heads * n * n <= kMaxHover;
   int letters = 1;
   for (const std::string& token : maps.tokens)
     letters = std::max<int>(letters, CountCodePoints(Short(token)));

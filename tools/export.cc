@@ -118,11 +118,11 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const ExportOpti
 
 // Returns the report of CheckExport. kInternal if results in f32 are different, or not numbers.
 absl::StatusOr<OrderedJson> CheckReport(const ExportOptions& options, const std::string& file) {
-  constexpr float kMost = 1e-3f;
+  constexpr float kMax = 1e-3f;
   ASSIGN_OR_RETURN(const Comparison check, CheckExport(file, options));
-  if (std::isnan(check.largest) || (!options.int8 && check.largest > kMost)) {
+  if (std::isnan(check.largest) || (!options.int8 && check.largest > kMax)) {
     return Error(Exit::kInternal, "--check: results of ONNX Runtime differ by ", check.largest,
-        ": expected at most ", kMost, " (nothing was written; please report this)");
+        ": expected at most ", kMax, " (nothing was written; please report this)");
   }
   return OrderedJson{{"values", check.values}, {"largest_difference", Decimal(check.largest)},
       {"equal_answers", 1.0 * check.equal_answers / check.rows}};

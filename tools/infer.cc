@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxAdapters = 32;  // for which records are read at once
 constexpr int64_t kExplained = 64;   // records that are read at once with --explain
-constexpr int64_t kMostSections = 1000;
+constexpr int64_t kMaxSections = 1000;
 
 // Answers the records and, unless `explainer` is null, explains the answers.
 absl::Status AnswerRecords(Predictor& predictor, Explainer* explainer,
@@ -42,12 +42,12 @@ absl::Status WritePage(Predictor& predictor, Explainer& explainer, const InferOp
   RETURN_IF_ERROR(ForEachBatch(reader, writer, [&](const std::vector<Record>& records) {
     return AnswerRecords(
         predictor, &explainer, records, [&](const Record& record, const OrderedJson& answer) {
-          if (texts++ < kMostSections) sections += ExplainSection(record, answer);
+          if (texts++ < kMaxSections) sections += ExplainSection(record, answer);
           return absl::OkStatus();
         });
   }));
-  if (texts > kMostSections)
-    std::fprintf(stderr, "cloze: the page shows the first %lld of %s\n", (long long)kMostSections,
+  if (texts > kMaxSections)
+    std::fprintf(stderr, "cloze: the page shows the first %lld of %s\n", (long long)kMaxSections,
         Counted(texts, "text").c_str());
   return writer.WriteText(ExplainPage(options.model, sections));
 }
@@ -182,11 +182,11 @@ void AddExplain(Command& command, InferOptions* options) {
       absl::StrCat("Add the words that carried each answer: \"effect\" is by how much its "
                    "probability falls without the word. Takes a pass of the model for each word of "
                    "a text (at most ",
-          Explainer::kMostParts,
+          Explainer::kMaxParts,
           "; of longer texts, runs of words "
           "are left out). --format html or --out FILE.html writes a page with highlights "
           "(of the first ",
-          kMostSections, " texts)."));
+          kMaxSections, " texts)."));
 }
 
 absl::Status SetHtml(InferOptions* options) {
@@ -300,7 +300,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   if (explainer.has_value() && explainer->shortened() > 0)
     std::fprintf(stderr,
         "cloze: longer than %lld words: %s, of which runs of words were left out\n",
-        (long long)Explainer::kMostParts, Counted(explainer->shortened(), "text").c_str());
+        (long long)Explainer::kMaxParts, Counted(explainer->shortened(), "text").c_str());
   ReportCut(predictor.cut());
   ReportEmpty(predictor.empty(), "whose answer is empty");
   return InvalidLines(options.input.name(), predictor.failed() + unplaced, kSeeErrors);

@@ -32,11 +32,11 @@ void OccupyStandardStreams() {
 
 // oneDNN's and our own frames need some 200 kB; beyond the limit the kernel ends the program.
 absl::Status CheckStack() {
-  constexpr rlim_t kLeast = 256 << 10;
+  constexpr rlim_t kMin = 256 << 10;
   rlimit limit;
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeast) return absl::OkStatus();
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kMin) return absl::OkStatus();
   return Error(Exit::kLimit, "the stack is limited to ", limit.rlim_cur >> 10,
-      " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
+      " kB: expected at least ", kMin >> 10, " (ulimit -s)");
 }
 
 // Handles SIGILL, for example of a virtual machine that announces instructions that it cannot run.

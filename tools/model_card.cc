@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kCardName[] = "README.md", kMark[] = "\n<!-- written by cloze, ";
 constexpr int64_t kMaxCard = 1 << 20;
-constexpr size_t kMostCardRows = 50;
+constexpr size_t kMaxCardRows = 50;
 
 // Returns the name of a metric on hubs; "" for metrics that they do not know.
 std::string HubMetric(const std::string& name) {
@@ -125,7 +125,7 @@ std::string ResultPart(const CardFacts& facts) {
   for (const std::string& name : facts.names)
     absl::StrAppendFormat(&out, "| %s | %.4g |\n", name, facts.metrics[name].get<double>());
   const Json& classes = JsonMember(facts.metrics, "per_class");
-  if (!classes.is_array() || classes.size() > kMostCardRows) return out;
+  if (!classes.is_array() || classes.size() > kMaxCardRows) return out;
   out += "\n| label | precision | recall | F1 | examples |\n| --- | --- | --- | --- | --- |\n";
   for (const Json& row : classes) {
     const auto cell = [&](const char* member) {

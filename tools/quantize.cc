@@ -42,9 +42,9 @@ bool Keeps(const Plan& plan, const Param& param) {
 
 // Gives the parameters that are `wanted` in int8 the values that a folder holds, and all others
 // their own.
-void SetValues(absl::Span<const float> own, absl::FunctionRef<bool(const Param&)> wanted,
+void SetValues(absl::Span<const float> all_values, absl::FunctionRef<bool(const Param&)> wanted,
     const ModelConfig& config, ParamStore* params) {
-  absl::c_copy(own, params->values().begin());
+  absl::c_copy(all_values, params->values().begin());
   for (ParamId id = 0; id < params->size(); ++id) {
     const Param& param = params->param(id);
     if (!IsStoredAsInt8(param, config) || !wanted(param)) continue;
@@ -64,7 +64,7 @@ absl::StatusOr<Plan> MakePlan(
     const Answerer& answer, const AnswersAndScore& before, Session& session, double most) {
   Plan plan;
   ParamStore& params = session.model().params();
-  const std::vector<float> own(params.values().begin(), params.values().end());
+  const std::vector<float> all_values(params.values().begin(), params.values().end());
   std::set<int> blocks;
   for (ParamId id = 0; id < params.size(); ++id) {
     if (IsInt8Layer(params.param(id), session.config())) blocks.insert(params.param(id).layer);
@@ -72,7 +72,7 @@ absl::StatusOr<Plan> MakePlan(
   plan.blocks.assign(blocks.begin(), blocks.end());
   std::vector<std::pair<double, int>> by_loss;
   const auto loss = [&](absl::FunctionRef<bool(const Param&)> wanted) -> absl::StatusOr<double> {
-    SetValues(own, wanted, session.config(), &params);
+    SetValues(all_values, wanted, session.config(), &params);
     session.UseInt8(wanted);
     ASSIGN_OR_RETURN(const AnswersAndScore after, answer(session));
     return PointsLost(before, after);
@@ -99,7 +99,7 @@ absl::StatusOr<Plan> MakePlan(
     plan.kept.push_back(i);
   }
   SetValues(
-      own, [](const Param&) { return false; }, session.config(), &params);
+      all_values, [](const Param&) { return false; }, session.config(), &params);
   return plan;
 }
 

@@ -14,7 +14,7 @@ namespace cloze {
 namespace {
 
 constexpr int kColours = 6;  // runs beyond them share colours
-constexpr size_t kMaxPoints = 600, kMostDots = 40;
+constexpr size_t kMaxPoints = 600, kMaxDots = 40;
 constexpr int kChartWidth = 640, kChartHeight = 260, kChartLeft = 86, kChartRight = 24,
               kChartTop = 14, kChartBottom = 34;
 
@@ -52,7 +52,7 @@ std::string Curve(
   for (size_t p = (points.size() - 1) % stride; p < points.size(); p += stride) {  // and the last
     const double at_x = x(points[p].first), at_y = y(points[p].second);
     absl::StrAppendFormat(&line, "%.1f,%.1f ", at_x, at_y);
-    if (points.size() <= kMostDots)
+    if (points.size() <= kMaxDots)
       absl::StrAppendFormat(&dots,
           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" style=\"fill:%s\"><title>%s: step %.0f: "
           "%.6g</title></circle>",

@@ -12,7 +12,7 @@ namespace cloze {
 namespace {
 
 constexpr int kSide = 260, kLeft = 44, kTop = 10, kBottom = 34;  // of the square diagrams
-constexpr size_t kMostRows = 200, kErrorBytes = 600;
+constexpr size_t kMaxRows = 200, kErrorBytes = 600;
 
 std::string Text(const Json& value) {
   if (value.is_null()) return "";
@@ -44,7 +44,7 @@ bool IsTable(const Json& rows) {
 std::string ClassTable(const Json& rows, const char* name) {
   const char* columns[] = {name, "precision", "recall", "f1", "support"};
   std::string out = ReportRow("th", {name, "precision", "recall", "f1", "support", ""});
-  for (size_t r = 0; r < std::min(rows.size(), kMostRows); ++r) {
+  for (size_t r = 0; r < std::min(rows.size(), kMaxRows); ++r) {
     std::vector<std::string> cells;
     for (const char* column : columns) cells.push_back(Text(JsonMember(rows[r], column)));
     cells.push_back(absl::StrFormat("<span class=\"bar\" style=\"width:%.1fem\"></span>",
@@ -181,7 +181,7 @@ std::string DataTable(const Json& data) {
         [&](const Json& part) { return JsonMember(JsonMember(part, "lengths"), name); });
   size_t rows = 0;
   for (const auto& [label, count] : JsonMember(JsonMember(data, "train"), "classes").items()) {
-    if (++rows > kMostRows) break;
+    if (++rows > kMaxRows) break;
     row(absl::StrCat("label ", label), [&label = label](const Json& part) {
       return JsonMember(JsonMember(part, "classes"), label.c_str());
     });

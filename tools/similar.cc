@@ -11,7 +11,7 @@
 namespace cloze {
 namespace {
 
-constexpr size_t kMostPairs = 50'000'000;  // of one tile of queries
+constexpr size_t kMaxPairs = 50'000'000;  // of one tile of queries
 
 struct SimilarOptions {
   InferOptions infer;
@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<SimilarPair>> PairsOfTile(const VectorIndex& left, in
   const std::vector<float> queries = left.RowsF32(begin, n);
   std::vector<SimilarPair> pairs;
   ForScores(table, View(queries.data(), n, left.cols()), [&](int64_t first, ConstMat scores) {
-    for (int64_t r = 0; r < scores.rows && pairs.size() <= kMostPairs; ++r) {
+    for (int64_t r = 0; r < scores.rows && pairs.size() <= kMaxPairs; ++r) {
       const float* row = scores.f32(r);
       int any = 0;
       for (int64_t q = 0; q < n; ++q) any |= row[q] >= threshold;
@@ -73,8 +73,8 @@ absl::StatusOr<std::vector<SimilarPair>> PairsOfTile(const VectorIndex& left, in
         if (row[q] >= threshold) pairs.push_back({begin + q, from + first + r, row[q]});
     }
   });
-  if (pairs.size() > kMostPairs)
-    return Error(Exit::kLimit, "more than ", kMostPairs, " pairs for ", n,
+  if (pairs.size() > kMaxPairs)
+    return Error(Exit::kLimit, "more than ", kMaxPairs, " pairs for ", n,
         " texts: expected a larger --threshold");
   std::sort(pairs.begin(), pairs.end(), [](const SimilarPair& a, const SimilarPair& b) {
     return std::pair(a.left, a.right) < std::pair(b.left, b.right);

@@ -33,7 +33,7 @@ absl::Status Check(const SpecOptions& options) {
 }
 
 absl::Status PrintNewSpec(NewSpecOptions options) {
-  constexpr int64_t kMostInput = 1 << 30;
+  constexpr int64_t kMaxInput = 1 << 30;
   ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Create());
   const std::string named = absl::StrJoin(options.files, " ");
   for (std::string& file : options.files) {
@@ -41,7 +41,7 @@ absl::Status PrintNewSpec(NewSpecOptions options) {
     if (options.files.size() > 1)
       return UsageError("a stream must be the only input: expected files");
     file = JoinPath(scratch.path(), "input");  // a stream can be read only once
-    ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMostInput));
+    ASSIGN_OR_RETURN(const std::string text, ReadInput("-", kMaxInput));
     RETURN_IF_ERROR(WriteNewFile(file, text));
     options.save_as = "data";
   }

@@ -11,7 +11,7 @@ namespace {
 
 using Cells = std::vector<std::vector<std::string>>;
 
-constexpr size_t kMostClasses = 50, kMostConfusions = 10;
+constexpr size_t kMaxClasses = 50, kMaxConfusions = 10;
 constexpr size_t kLabelBytes = 30;
 
 std::string Label(const OrderedJson& label) { return Quote(label.get<std::string>(), kLabelBytes); }
@@ -39,11 +39,11 @@ std::string Classes(const OrderedJson& classes, const TableStyle& style) {
                       : value.is_number_integer() ? absl::StrCat(value.get<int64_t>())
                                                   : MetricText(value));
     }
-    if (rows.size() <= kMostClasses) rows.push_back(std::move(cells));
+    if (rows.size() <= kMaxClasses) rows.push_back(std::move(cells));
   }
   std::string more;
-  if (classes.size() > kMostClasses)
-    more = absl::StrCat("and ", classes.size() - kMostClasses, " more (--json shows all)\n");
+  if (classes.size() > kMaxClasses)
+    more = absl::StrCat("and ", classes.size() - kMaxClasses, " more (--json shows all)\n");
   std::vector<std::string> total = {"mean, sum"};
   for (size_t i = 1; i + 1 < sums.size(); ++i)
     total.push_back(absl::StrFormat("%.4f", sums[i] / static_cast<double>(classes.size())));
@@ -69,7 +69,7 @@ std::string Confusions(
   std::stable_sort(
       pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   Cells rows = {{"true", "predicted", "count"}};
-  for (size_t i = 0; i < std::min(pairs.size(), kMostConfusions); ++i) {
+  for (size_t i = 0; i < std::min(pairs.size(), kMaxConfusions); ++i) {
     rows.push_back({Label(labels[pairs[i].label]), Label(labels[pairs[i].predicted]),
         absl::StrCat(pairs[i].count)});
   }

@@ -43,15 +43,15 @@ absl::Status CheckUnchanged(const VocabCommandOptions& options, const Tokenizer&
 
 // Says which letters the normalizer changes: "accents stripped: ö→o, é→e (12 % of words)".
 std::string DescribeStripped(const VocabResult& result) {
-  constexpr size_t kMostLetters = 5;
+  constexpr size_t kMaxLetters = 5;
   if (result.stripped.empty()) return "";
   std::string letters;
-  for (size_t i = 0; i < std::min(kMostLetters, result.stripped.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMaxLetters, result.stripped.size()); ++i) {
     const auto& [letter, kept] = result.stripped[i];
     absl::StrAppend(&letters, i > 0 ? ", " : "", Quote(letter), "→", Quote(kept));
   }
-  if (result.stripped.size() > kMostLetters)
-    absl::StrAppend(&letters, " and ", result.stripped.size() - kMostLetters, " more");
+  if (result.stripped.size() > kMaxLetters)
+    absl::StrAppend(&letters, " and ", result.stripped.size() - kMaxLetters, " more");
   const double percent = 100.0 * result.stripped_words / std::max<int64_t>(result.words, 1);
   return absl::StrFormat("accents stripped: %s (%.*f %% of words); --no-strip-accents keeps them\n",
       letters, percent < 1 ? 2 : 0, percent);

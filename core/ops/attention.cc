@@ -154,7 +154,7 @@ void Backward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float*
   } else {
     const int64_t longest = Longest(keys),
                   parts = std::clamp<int64_t>(shape.cu_seqlens.back() / longest, 1, kGradientParts);
-    RelativeTables relative(*shape.relative, shape.heads, plan.dim, q.type, longest, parts, arena);
+    RelativeScores relative(*shape.relative, shape.heads, plan.dim, q.type, longest, parts, arena);
     if (op.dry()) return arena.Rewind(mark);
     relative.Pack();
     ParallelFor(parts * shape.heads, [&](int64_t task) {
@@ -183,7 +183,7 @@ void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
     const DropoutSite& dropout, Arena& arena, Mat out, float* lse, float* probs) {
   const Arena::Mark mark = arena.mark();
   const Plan plan(q, kv, shape, keys, dropout, arena);
-  std::optional<RelativeTables> relative;
+  std::optional<RelativeScores> relative;
   if (shape.relative != nullptr)
     relative.emplace(*shape.relative, shape.heads, plan.dim, q.type, Longest(keys), 0, arena);
   const Op op("attention", [&] { return MemoryCost({q, kv, out}, plan.Flop(2)); });

@@ -90,9 +90,9 @@ LossSum InBatchLoss(ConstMat a, ConstMat c, const Candidates& candidates, float 
     matmul.Forward(some, others, nullptr, s);
     ForRows("in-batch scores", {s, s}, rows, [&](int64_t r) {
       const int32_t target = candidates.targets[begin + r],
-                    own = candidates.a_classes.empty() ? 0 : candidates.a_classes[begin + r];
+                    own_class = candidates.a_classes.empty() ? 0 : candidates.a_classes[begin + r];
       for (int64_t i = 0; i < s.cols; ++i) {
-        const bool same = own != 0 && i != target && candidates.c_classes[i] == own;
+        const bool same = own_class != 0 && i != target && candidates.c_classes[i] == own_class;
         s.f32(r)[i] = same ? kExcluded : s.f32(r)[i] * scale;
       }
     });

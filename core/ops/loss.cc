@@ -32,19 +32,19 @@ LossSum WeightedRow(
   };
   const auto best = std::max_element(x, x + n);
   const double max = *best, even = labels.smoothing / double(n),
-               own = (1.0 - labels.smoothing) * weight(target);
+               target_weight = (1.0 - labels.smoothing) * weight(target);
   double sum = 0, all = 0;
   for (int64_t c = 0; c < n; ++c) sum += std::exp(x[c] - max), all += weight(c);
   const double log_sum = max + std::log(sum);
   const bool correct = best - x == target;
-  double loss = own * (log_sum - x[target]);
+  double loss = target_weight * (log_sum - x[target]);
   if (even > 0) {
     for (int64_t c = 0; c < n; ++c) loss += even * weight(c) * (log_sum - x[c]);
   }
   if (gradient_scale == 0) return {loss, correct};
   for (int64_t c = 0; c < n; ++c) {
-    const double gradient =
-        std::exp(x[c] - log_sum) * (own + even * all) - even * weight(c) - (c == target ? own : 0);
+    const double gradient = std::exp(x[c] - log_sum) * (target_weight + even * all) -
+                            even * weight(c) - (c == target ? target_weight : 0);
     x[c] = static_cast<float>(gradient * gradient_scale);
   }
   return {loss, correct};

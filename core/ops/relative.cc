@@ -8,7 +8,7 @@
 
 namespace cloze {
 
-RelativeTables::RelativeTables(const RelativePositions& positions, int heads, int64_t dim,
+RelativeScores::RelativeScores(const RelativePositions& positions, int heads, int64_t dim,
     DType type, int64_t longest, int64_t parts, Arena& arena)
     : positions_(positions), heads_(heads), dim_(dim), longest_(longest), parts_(parts),
       span_(RoundUp(longest, 32)), table_size_(2 * span_ * RoundUp(dim, 16)), type_(type),
@@ -34,12 +34,12 @@ RelativeTables::RelativeTables(const RelativePositions& positions, int heads, in
   allocate(positions.queries, &queries_);
 }
 
-int32_t RelativeTables::RowOf(int64_t distance) const {
+int32_t RelativeScores::RowOf(int64_t distance) const {
   return positions_
       .rows[std::clamp(distance, 1 - longest_, longest_ - 1) + std::ssize(positions_.rows) / 2];
 }
 
-void RelativeTables::Pack() {
+void RelativeScores::Pack() {
   for (int64_t c = 0; c < 2 * span_; ++c) {
     if (keys_.index != nullptr) keys_.index[c] = RowOf(span_ - c);
     if (queries_.index != nullptr) queries_.index[c] = RowOf(c - span_);
@@ -61,7 +61,7 @@ void RelativeTables::Pack() {
   });
 }
 
-RelativeArgs RelativeTables::Args(int64_t head) const {
+RelativeArgs RelativeScores::Args(int64_t head) const {
   const auto of_head = [&](float* p, int64_t size) {
     return p == nullptr ? nullptr : p + head * size;
   };
@@ -76,7 +76,7 @@ RelativeArgs RelativeTables::Args(int64_t head) const {
       .dqueries = nullptr};
 }
 
-RelativeArgs RelativeTables::ArgsOfPart(int64_t head, int64_t part) const {
+RelativeArgs RelativeScores::ArgsOfPart(int64_t head, int64_t part) const {
   RelativeArgs args = Args(head);
   const auto zeroed = [&](float* p, int64_t size) {
     if (p == nullptr) return p;
@@ -90,7 +90,7 @@ RelativeArgs RelativeTables::ArgsOfPart(int64_t head, int64_t part) const {
   return args;
 }
 
-void RelativeTables::Reduce(const RelativeGrads& grads) const {
+void RelativeScores::Reduce(const RelativeGrads& grads) const {
   const int64_t width = RoundUp(dim_, 16), first = span_ - longest_ + 1, end = span_ + longest_;
   const auto reduce = [&](const Table& table, int64_t head, const Mat& grad) {
     if (table.index == nullptr) return;

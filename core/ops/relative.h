@@ -27,11 +27,11 @@ struct RelativeGrads {
 
 // The tables of one call of attention, packed for the kernels, and their gradients. Private to
 // core/ops.
-class RelativeTables {
+class RelativeScores {
  public:
   // Allocates for sequences of up to `longest` tokens. `parts`: 0 for the forward pass; otherwise
   // the number of sums of gradients of one head, which are added in order.
-  RelativeTables(const RelativePositions& positions, int heads, int64_t dim, DType type,
+  RelativeScores(const RelativePositions& positions, int heads, int64_t dim, DType type,
       int64_t longest, int64_t parts, Arena& arena);
 
   void Pack();

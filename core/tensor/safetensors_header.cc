@@ -96,7 +96,7 @@ absl::Status ReadMetadata(const Json& json, Metadata* metadata) {
 }
 
 // Sorts the tensors by their place and requires that they fill the data without holes.
-absl::Status CheckPlaces(int64_t data_begin, int64_t data_size, std::vector<TensorInfo>* tensors) {
+absl::Status CheckLayout(int64_t data_begin, int64_t data_size, std::vector<TensorInfo>* tensors) {
   std::sort(tensors->begin(), tensors->end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
   });
@@ -135,7 +135,7 @@ absl::Status ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, 
       RETURN_IF_ERROR(ReadTensor(name, entry, data_begin, data_size, &tensors->emplace_back()));
     }
   }
-  return CheckPlaces(data_begin, data_size, tensors);
+  return CheckLayout(data_begin, data_size, tensors);
 }
 
 }  // namespace cloze

@@ -35,8 +35,8 @@ void ReadDistilBert(JsonFields& fields, ModelConfig* config) {
 
 void WriteDistilBert(const ModelConfig& config, Json* json) {
   (*json)["sinusoidal_pos_embds"] = config.positions == Positions::kSinusoidal;
-  const bool own = config.classifier_dropout >= 0;
-  (*json)["seq_classif_dropout"] = Decimal(own ? config.classifier_dropout : config.dropout);
+  const bool has_rate = config.classifier_dropout >= 0;
+  (*json)["seq_classif_dropout"] = Decimal(has_rate ? config.classifier_dropout : config.dropout);
 }
 
 }  // namespace

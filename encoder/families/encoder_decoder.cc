@@ -154,10 +154,10 @@ absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_v
     RETURN_IF_ERROR(fields.status());
     for (const char* member : {"is_decoder", "add_cross_attention"}) {
       const bool decodes = name == absl::string_view("decoder");
-      JsonFields own = fields.Part(name, part);
-      if (own.Bool(member, false) != decodes)
-        own.Fail(member, "expected ", decodes ? "true" : "false");
-      RETURN_IF_ERROR(own.status());
+      JsonFields part_fields = fields.Part(name, part);
+      if (part_fields.Bool(member, false) != decodes)
+        part_fields.Fail(member, "expected ", decodes ? "true" : "false");
+      RETURN_IF_ERROR(part_fields.status());
       part.erase(member);
     }
     part["architectures"] = Json::array();
@@ -177,8 +177,8 @@ absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_v
   if (joined->positions_after_pad && joined->generation.start_id == joined->pad_id)
     fields.Fail(
         "decoder_start_token_id", "is pad_token_id: expected another token (not supported)");
-  if (const Json* own = fields.Find("cloze"); own != nullptr && own->is_object())
-    joined->task_fields = *own;
+  if (const Json* cloze = fields.Find("cloze"); cloze != nullptr && cloze->is_object())
+    joined->task_fields = *cloze;
   ReadQuantization(fields, &*joined);
   CheckSearch(fields);
   const Json* tied =

@@ -72,11 +72,11 @@ void CheckActivations(JsonFields& fields) {
   allow(fields, "sbert_ce_default_activation_function");
   const Json* json = fields.Find("sentence_transformers");
   if (json == nullptr) return;
-  JsonFields own = fields.Part("sentence_transformers", *json);
+  JsonFields settings = fields.Part("sentence_transformers", *json);
   if (!json->is_object()) return fields.Fail("sentence_transformers", "expected an object");
-  own.AllowOnly({"activation_fn", "version"});
-  allow(own, "activation_fn");
-  fields.Take(own.status());
+  settings.AllowOnly({"activation_fn", "version"});
+  allow(settings, "activation_fn");
+  fields.Take(settings.status());
 }
 
 void ReadFamily(JsonFields& fields, ModelConfig* config) {
@@ -199,16 +199,16 @@ void ReadSource(JsonFields& fields, ModelConfig* config) {
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base) {
   if (rope.is_null()) return;
   if (!rope.is_object()) return fields.Fail(field, "expected an object");
-  JsonFields own = fields.Part(field, rope);
+  JsonFields rope_fields = fields.Part(field, rope);
   for (const char* name : {"rope_type", "type"}) {  // the second in older files
-    if (const std::string type = own.String(name); !type.empty() && type != "default")
-      own.Fail(name, Quote(type), ": expected \"default\"");
+    if (const std::string type = rope_fields.String(name); !type.empty() && type != "default")
+      rope_fields.Fail(name, Quote(type), ": expected \"default\"");
   }
-  own.Number("rope_theta", 2, 1e9, base);
+  rope_fields.Number("rope_theta", 2, 1e9, base);
   float part = 1;
-  own.Number("partial_rotary_factor", 1, 1, &part);
-  own.AllowOnlyUnset({"rope_type", "type", "rope_theta", "partial_rotary_factor"});
-  fields.Take(own.status());
+  rope_fields.Number("partial_rotary_factor", 1, 1, &part);
+  rope_fields.AllowOnlyUnset({"rope_type", "type", "rope_theta", "partial_rotary_factor"});
+  fields.Take(rope_fields.status());
 }
 
 void CheckSearch(JsonFields& fields) {
@@ -228,7 +228,7 @@ void CheckMembers(JsonFields& fields, const Family* family) {
       for (const Fraction& fraction : FractionsOf(*half)) add(fraction.key);
       add(half->keys.activation);
     }
-    for (const auto& [old, own] : family->old_keys) add(old);
+    for (const auto& [old, current] : family->old_keys) add(old);
     known.insert(known.end(), family->members.begin(), family->members.end());
   }
   fields.AllowOnlyUnset(known);
@@ -245,8 +245,8 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   const Json& type = JsonMember(root, "model_type");
   if (type == kEncoderDecoderType) return ParseEncoderDecoder(root, path);
   if (const Family* family = FindFamily(type.is_string() ? type.get<std::string>() : "")) {
-    for (const auto& [old, own] : family->old_keys) {
-      if (root.contains(old) && !root.contains(own)) root[own] = root[old];
+    for (const auto& [old, current] : family->old_keys) {
+      if (root.contains(old) && !root.contains(current)) root[current] = root[old];
     }
   }
   JsonFields fields(root, path);

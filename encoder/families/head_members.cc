@@ -36,23 +36,23 @@ void ReadOwn(JsonFields& fields, ModelConfig* config) {
   const Json* json = fields.Find("cloze");
   if (json == nullptr) return;
   if (!json->is_object()) return fields.Fail("cloze", "expected an object");
-  JsonFields own = fields.Part("cloze", *json);
-  if (own.String("head") == "sequence_classification")
+  JsonFields ours = fields.Part("cloze", *json);
+  if (ours.String("head") == "sequence_classification")
     config->head = HeadKind::kSequenceClassification;
   if (config->head != HeadKind::kReplacedTokens)
-    config->pooler = own.Bool("pooler", config->pooler);
-  if (const std::string pooling = own.String("pooling"); !pooling.empty()) {
+    config->pooler = ours.Bool("pooler", config->pooler);
+  if (const std::string pooling = ours.String("pooling"); !pooling.empty()) {
     config->pooling = pooling == "mean" ? Pool::kMean : Pool::kMax;
     if (pooling != "mean" && pooling != "max")
-      own.Fail("pooling", Quote(pooling), ": expected \"mean\" or \"max\"");
+      ours.Fail("pooling", Quote(pooling), ": expected \"mean\" or \"max\"");
   }
-  if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
-  own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
-  config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
+  if (ours.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
+  ours.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
+  config->crf = ours.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
   config->task_fields = *json;
   for (const char* known : {"head", "pooler", "pooling", "positions", "sinusoid_base", "crf"})
     config->task_fields.erase(known);
-  fields.Take(own.status());
+  fields.Take(ours.status());
 }
 
 // id2label, or num_labels, or two labels.
@@ -104,18 +104,18 @@ std::string ClassOf(const ModelConfig& config) {
 }
 
 Json OwnFields(const ModelConfig& config) {
-  Json own = config.task_fields;
+  Json ours = config.task_fields;
   const bool classifier = config.head == HeadKind::kSequenceClassification;
   if (classifier && (!config.pooler || PoolsOtherwise(config)))
-    own["head"] = "sequence_classification";
-  if (PoolsOtherwise(config)) own["pooling"] = config.pooling == Pool::kMean ? "mean" : "max";
+    ours["head"] = "sequence_classification";
+  if (PoolsOtherwise(config)) ours["pooling"] = config.pooling == Pool::kMean ? "mean" : "max";
   // The pooler of folders of another class is none unless this says so.
   if (config.pooler != (TypeOf(config.head).pooler && !PoolsOtherwise(config)))
-    own["pooler"] = config.pooler;
-  if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
+    ours["pooler"] = config.pooler;
+  if (config.head == HeadKind::kTokenTagging && config.crf) ours["crf"] = true;
   if (config.positions == Positions::kSinusoidal)
-    own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
-  return own;
+    ours["positions"] = "sinusoidal", ours["sinusoid_base"] = Decimal(config.sinusoid_base);
+  return ours;
 }
 
 }  // namespace
@@ -138,8 +138,8 @@ void WriteHead(const ModelConfig& config, Json* json) {
                               : config.labels.size() == 1  ? "regression"
                                                            : "single_label_classification";
   }
-  const Json own = OwnFields(config);
-  if (!own.empty()) (*json)["cloze"] = own;
+  const Json ours = OwnFields(config);
+  if (!ours.empty()) (*json)["cloze"] = ours;
 }
 
 }  // namespace cloze

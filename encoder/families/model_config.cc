@@ -17,8 +17,8 @@ bool IsBlockWeight(const Param& param) {
 // Returns the key of a module in a model that stands by itself.
 ParamKey StandaloneKey(const ModelConfig& config, Role role, int layer) {
   const bool head = role == Role::kHeadOutput;
-  const bool own = head && !config.transform_always;
-  if (own) return {TypeOf(config.head).output, role, layer};
+  const bool transformed = head && !config.transform_always;
+  if (transformed) return {TypeOf(config.head).output, role, layer};
   if (config.groups == 0 || layer < 0 || layer >= config.layers)
     return {config.family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
   const int size = config.layers / config.groups, group = layer / size,

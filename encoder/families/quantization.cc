@@ -39,16 +39,16 @@ void CheckGroup(JsonFields& fields, const std::string& name, const Json& content
     if (json == nullptr) continue;
     if (!json->is_object()) return fields.Fail(part, "expected an object");
     const bool weights = part == absl::string_view("weights");
-    JsonFields own = group.Part(part, *json);
-    own.AllowOnly({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
+    JsonFields part_fields = group.Part(part, *json);
+    part_fields.AllowOnly({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
         "block_structure", "actorder", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
     for (const char* none : {"group_size", "block_structure", "actorder"})
-      own.AllowValues(none, {nullptr});
-    if (weights) own.AllowValues("dynamic", {nullptr, false});
+      part_fields.AllowValues(none, {nullptr});
+    if (weights) part_fields.AllowValues("dynamic", {nullptr, false});
     if (!linear)
       for (const auto& [of, member, value] : GroupMembers())
-        if (of == absl::string_view(part)) own.AllowValues(member, {value});
-    group.Take(own.status());
+        if (of == absl::string_view(part)) part_fields.AllowValues(member, {value});
+    group.Take(part_fields.status());
   }
   fields.Take(group.status());
 }
@@ -71,17 +71,17 @@ void ReadQuantization(JsonFields& fields, ModelConfig* config) {
     if (JsonMember(JsonMember(group, part), member) != value)
       return fail(absl::StrCat("group_0.", part, ".", member), value);
   }
-  JsonFields own = fields.Part(kQuantization, *json);
-  own.AllowOnly({"quant_method", "format", "quantization_status", "config_groups", "ignore",
+  JsonFields part_fields = fields.Part(kQuantization, *json);
+  part_fields.AllowOnly({"quant_method", "format", "quantization_status", "config_groups", "ignore",
       "global_compression_ratio", "kv_cache_scheme", "sparsity_config", "transform_config",
       "version"});
   for (const char* none : {"kv_cache_scheme", "sparsity_config", "transform_config"})
-    own.AllowValues(none, {nullptr, Json::object()});
-  JsonFields all = own.Part("config_groups", groups);
+    part_fields.AllowValues(none, {nullptr, Json::object()});
+  JsonFields all = part_fields.Part("config_groups", groups);
   all.AllowOnly({"group_0", "group_1"});
-  own.Take(all.status());
-  for (const auto& [name, content] : groups.items()) CheckGroup(own, name, content);
-  fields.Take(own.status());
+  part_fields.Take(all.status());
+  for (const auto& [name, content] : groups.items()) CheckGroup(part_fields, name, content);
+  fields.Take(part_fields.status());
   const Json& ignore = JsonMember(*json, "ignore");
   if (!ignore.is_array()) return fail("ignore", Json::array());
   for (const Json& name : ignore) {

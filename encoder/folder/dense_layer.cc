@@ -11,7 +11,7 @@
 namespace cloze {
 namespace {
 
-constexpr int32_t kMostColumns = 1 << 16;
+constexpr int32_t kMaxColumns = 1 << 16;
 
 struct NamedActivation {
   const char* name;
@@ -46,8 +46,8 @@ absl::StatusOr<DenseLayer> ReadDenseLayer(const std::string& folder) {
     fields.AllowValues(name, {nullptr, "sentence_embedding"});
   DenseLayer layer;
   int32_t inputs = 0, outputs = 0;
-  fields.Integer("in_features", true, 1, kMostColumns, &inputs);
-  fields.Integer("out_features", true, 1, kMostColumns, &outputs);
+  fields.Integer("in_features", true, 1, kMaxColumns, &inputs);
+  fields.Integer("out_features", true, 1, kMaxColumns, &outputs);
   layer.inputs = inputs, layer.outputs = outputs;
   const bool has_bias = fields.Bool("bias", true);
   const std::string name = fields.String("activation_function");

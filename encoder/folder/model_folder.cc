@@ -96,7 +96,7 @@ bool OutputDiffers(const ModelConfig& config, const ParamStore& store) {
 
 // Returns why `tensor` cannot be read into `param` and the `count` - 1 parameters of the same shape
 // after it; "" if it can.
-std::string Disagreement(const Param& param, const TensorInfo& tensor, int64_t count = 1) {
+std::string ShapeError(const Param& param, const TensorInfo& tensor, int64_t count = 1) {
   constexpr FileType kFloats[] = {
       FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64, FileType::kI8};
   std::vector<int64_t> shape = param.shape();
@@ -124,7 +124,7 @@ absl::Status Mismatch(const std::string& folder, std::vector<std::string> lines)
 absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder,
     const TensorInfo& stored, const ParamStore& store, ParamId tied) {
   const Param& param = store.param(tied);
-  if (const std::string wrong = Disagreement(param, stored); !wrong.empty())
+  if (const std::string wrong = ShapeError(param, stored); !wrong.empty())
     return Mismatch(folder, {wrong});
   std::vector<float> values(param.size());
   RETURN_IF_ERROR(files.ReadF32(stored.name, absl::MakeSpan(values)));
@@ -159,7 +159,7 @@ std::vector<Read> ReadsOf(const ModelConfig& config, const ParamStore& store,
     const auto found = in_three ? fused : tensors.find(StoredName(config, param));
     if (found != tensors.end()) {
       reads.push_back({id, found->second, in_three ? 3 : 1});
-      if (std::string line = Disagreement(param, *found->second, reads.back().count); !line.empty())
+      if (std::string line = ShapeError(param, *found->second, reads.back().count); !line.empty())
         wrong->push_back(std::move(line));
     } else if (param.layer < config.layers) {
       wrong->push_back(absl::StrCat(

@@ -30,7 +30,7 @@ Block::Block(ParamStore* store, const Architecture& config, ModuleKeys keys, int
     return Norm(store, module, hidden, config.norm_epsilon, config.norm_biases);
   };
   qkv_ = linear({Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue}, hidden, 3 * hidden);
-  distances_ = DistanceTerms(store, config, keys, index);
+  distances_ = RelativeProjection(store, config, keys, index);
   attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
   norm_a_ = norm(norm_a);
   if (config.cross_attention) cross_.emplace(store, config, keys, index);

@@ -40,7 +40,7 @@ class Block {
     Mat qkv, context, picked, y1, u;
     Mat mlp;  // input of the MLP: y1, or the output of attention to the encoder
     CrossAttention::Saved cross;
-    DistanceTerms::Saved distances;
+    RelativeProjection::Saved distances;
     Convolution::Saved convolution;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
@@ -98,7 +98,7 @@ class Block {
   Architecture config_;
   int index_;
   bool pre_;
-  DistanceTerms distances_;
+  RelativeProjection distances_;
   Linear qkv_, attention_output_, intermediate_, output_;
   Norm norm_a_, norm_b_;
   std::optional<Convolution> convolution_;

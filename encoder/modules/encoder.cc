@@ -29,7 +29,7 @@ Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
   store->Edit(words_).sparse = true;
   if (config.has_position_table())
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
-  relative_ = RelativeTable(store, config, keys);
+  relative_ = RelativeEmbedding(store, config, keys);
   if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
   const auto norm = [&](const ParamKey& module, int64_t size) {
     return Norm(store, module, size, config.norm_epsilon, config.norm_biases);
@@ -78,7 +78,7 @@ int Encoder::LowestTrainable(const Pass& pass) const {
          blocks_.begin();
 }
 
-Pass Encoder::WithPositions(const Pass& pass, bool training, Distances* distances) const {
+Pass Encoder::WithPositions(const Pass& pass, bool training, RelativeContext* distances) const {
   Pass with = pass;
   if (!relative_.empty()) {
     *distances = relative_.Forward(pass, training);
@@ -208,14 +208,14 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
 
 Mat Encoder::Infer(const Pass& pass) const {
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
-  Distances distances;
+  RelativeContext distances;
   const Pass with = WithPositions(pass, false, &distances);
   int32_t* largest = nullptr;
   return Pooled(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y, &largest);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
-  Distances distances;
+  RelativeContext distances;
   RunBlocks(WithPositions(pass, false, &distances), config_.layers, {}, observe, probs);
 }
 

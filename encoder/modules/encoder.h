@@ -24,7 +24,7 @@ class Encoder {
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
-    Distances distances;
+    RelativeContext distances;
     int32_t* largest = nullptr;  // [padded targets, hidden] rows of Batch::largest
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
@@ -72,7 +72,7 @@ class Encoder {
   // which *largest receives.
   Mat Pooled(const Pass& pass, Mat y, int32_t** largest) const;
   // Returns the pass with rotary tables or `distances`, if the model uses them.
-  Pass WithPositions(const Pass& pass, bool training, Distances* distances) const;
+  Pass WithPositions(const Pass& pass, bool training, RelativeContext* distances) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;
   // Returns the targets for the last block, null for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
@@ -97,7 +97,7 @@ class Encoder {
   bool pre_;
   Pool pool_;  // of each target's sequence; kClass: see Batch::averages
   ParamId words_, positions_ = -1, types_ = -1;
-  RelativeTable relative_;
+  RelativeEmbedding relative_;
   Norm embedding_norm_, first_norm_;
   Linear projection_;  // [hidden, embedding], if projects_embeddings()
   std::vector<Block> blocks_;

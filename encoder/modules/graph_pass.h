@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-class RelativeTable;
+class RelativeEmbedding;
 
 // Names of the dimensions B and S of values.
 inline constexpr char kBatchSize[] = "batch_size", kSequenceLength[] = "sequence_length";
@@ -23,7 +23,7 @@ struct GraphPass {
   Value positions = {};        // [S] int64: 0 ... S - 1
   Value tokens = {};           // [B, S] f32: 1 for a token, 0 for padding
   Value mask = {};  // [B, 1, 1, S] f32, added to scores: 0, or for padding the lowest float
-  const RelativeTable* relative = nullptr;      // null: no relative positions
+  const RelativeEmbedding* relative = nullptr;  // null: no relative positions
   std::function<bool(const Param&)> int8 = {};  // true for weights of products in int8
 
   // Return a parameter as a constant with its name: as it is, or a vector [cols].

@@ -48,7 +48,7 @@ struct Batch {
   void Pad();
 };
 
-struct Distances;
+struct RelativeContext;
 struct SourceStates;
 
 // A pass of a decoder that keeps keys and values, for generation.
@@ -77,8 +77,8 @@ struct Pass {
   const std::vector<ParamId>* replaced = nullptr;  // [parameters] ids to use instead; null: none
   std::array<ConstMat, 2> rotary =
       {};  // RotaryTable of layers that see all tokens, and of local ones
-  const Distances* distances = nullptr;      // null: no relative positions
-  const Decoding* decoding = nullptr;        // null: keys and values are not kept
+  const RelativeContext* distances = nullptr;  // null: no relative positions
+  const Decoding* decoding = nullptr;          // null: keys and values are not kept
   const SourceStates* states = nullptr;      // null: no encoder, or its keys and values are cached
   RowCoordinates coordinates = {};           // of the rows to process; empty: all rows of the batch
   absl::Span<const int32_t> sequences = {};  // where each sequence begins among these rows

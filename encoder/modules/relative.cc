@@ -42,7 +42,7 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
   return config.buckets > 0 ? BiasBucket(config.buckets, distance) : VectorBucket(config, distance);
 }
 
-RelativeTable::RelativeTable(ParamStore* store, const Architecture& config, ModuleKeys keys)
+RelativeEmbedding::RelativeEmbedding(ParamStore* store, const Architecture& config, ModuleKeys keys)
     : config_(config.relative), max_positions_(config.max_positions) {
   if (!config_.any()) return;
   const ParamKey key = KeyOf(keys(Role::kRelativePositions, -1), Part::kWeight);
@@ -52,12 +52,12 @@ RelativeTable::RelativeTable(ParamStore* store, const Architecture& config, Modu
     norm_ = Norm(store, keys(Role::kRelativeNorm, -1), config.hidden, config.norm_epsilon, true);
 }
 
-Distances RelativeTable::Forward(const Pass& pass, bool training) const {
+RelativeContext RelativeEmbedding::Forward(const Pass& pass, bool training) const {
   const Batch& batch = pass.batch;
   int64_t longest = 1;
   for (int64_t s = 0; s < batch.sequences(); ++s)
     longest = std::max<int64_t>(longest, batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]);
-  Distances d;
+  RelativeContext d;
   for (int64_t distance = 1 - longest; distance < longest; ++distance)
     d.rows.push_back(BucketOf(config_, distance));
   const ConstMat table = pass.value(table_);
@@ -91,14 +91,14 @@ Distances RelativeTable::Forward(const Pass& pass, bool training) const {
   return d;
 }
 
-void RelativeTable::Backward(const Pass& pass, const Distances& d) const {
+void RelativeEmbedding::Backward(const Pass& pass, const RelativeContext& d) const {
   if (d.dvectors.empty()) return;
   if (config_.norm) norm_.Backward(pass, d.norm, d.dvectors, {}, {}, {}, nullptr, d.dvectors, {});
   if (const Mat grad = pass.params.grad(table_); !grad.empty())
     Axpby(1, d.dvectors, 1, Rows(grad, d.first, d.dvectors.rows));
 }
 
-DistanceValues RelativeTable::Export(const GraphPass& pass) const {
+RelativeValues RelativeEmbedding::Export(const GraphPass& pass) const {
   OnnxGraph& graph = pass.graph;
   const Value rows = graph.Once("relative_rows", [&] {
     std::vector<int64_t> buckets;
@@ -117,7 +117,7 @@ DistanceValues RelativeTable::Export(const GraphPass& pass) const {
   return {rows, table};
 }
 
-DistanceTerms::DistanceTerms(
+RelativeProjection::RelativeProjection(
     ParamStore* store, const Architecture& config, ModuleKeys keys, int block)
     : config_(config.relative), hidden_(config.hidden), heads_(config.heads), block_(block),
       dropout_(config.dropout) {
@@ -129,18 +129,18 @@ DistanceTerms::DistanceTerms(
 }
 
 template <typename M>
-std::pair<M, M> DistanceTerms::Parts(const M& projected) const {
+std::pair<M, M> RelativeProjection::Parts(const M& projected) const {
   const int64_t key = config_.shared || config_.key_terms ? hidden_ : 0;
   return {config_.query_terms ? M(Columns(projected, key, hidden_)) : M(),
       config_.key_terms ? M(Columns(projected, 0, hidden_)) : M()};
 }
 
 // This site number lies between those of the attention's output and of the MLP, and is free.
-DropoutSite DistanceTerms::Site(const Pass& narrow) const {
+DropoutSite RelativeProjection::Site(const Pass& narrow) const {
   return narrow.Site(dropout_, DropoutSiteId(DropoutPlace::kAttentionOutput, block_) + 1);
 }
 
-DistanceTerms::Saved DistanceTerms::Forward(const Pass& pass, const Linear& qkv) const {
+RelativeProjection::Saved RelativeProjection::Forward(const Pass& pass, const Linear& qkv) const {
   const ConstMat vectors = pass.distances->vectors;
   Saved s = {vectors, {}};
   if (vectors.empty()) return s;
@@ -155,13 +155,14 @@ DistanceTerms::Saved DistanceTerms::Forward(const Pass& pass, const Linear& qkv)
   return s;
 }
 
-RelativePositions DistanceTerms::Terms(const Pass& pass, const Saved& s) const {
+RelativePositions RelativeProjection::Terms(const Pass& pass, const Saved& s) const {
   RelativePositions terms = {.rows = pass.distances->rows, .bias = pass.distances->bias};
   if (!s.vectors.empty()) std::tie(terms.keys, terms.queries) = Parts(ConstMat(s.projected));
   return terms;
 }
 
-RelativeGrads DistanceTerms::NewGrads(const Pass& pass, const Saved& s, Mat* dprojected) const {
+RelativeGrads RelativeProjection::NewGrads(
+    const Pass& pass, const Saved& s, Mat* dprojected) const {
   RelativeGrads grads = {.bias = pass.distances->dbias};
   if (s.vectors.empty()) return grads;
   *dprojected = pass.arena.NewZero(s.projected.rows, s.projected.cols, pass.compute);
@@ -169,10 +170,10 @@ RelativeGrads DistanceTerms::NewGrads(const Pass& pass, const Saved& s, Mat* dpr
   return grads;
 }
 
-void DistanceTerms::Backward(
+void RelativeProjection::Backward(
     const Pass& pass, const Linear& qkv, const Saved& s, ConstMat dprojected) const {
   if (s.vectors.empty()) return;
-  const Distances& d = *pass.distances;
+  const RelativeContext& d = *pass.distances;
   const Pass narrow = d.Narrow(pass);
   AddColumnSums(dprojected, pass.arena, layer(qkv).bias_grad(pass));
   const Mat dx = d.dvectors.empty() ? Mat() : pass.New(s.vectors.rows, hidden_);
@@ -184,12 +185,12 @@ void DistanceTerms::Backward(
   Axpby(1, wide, 1, d.dvectors);
 }
 
-Value DistanceTerms::Export(
+Value RelativeProjection::Export(
     const GraphPass& pass, const Linear& qkv, const Value& q, const Value& k) const {
   OnnxGraph& graph = pass.graph;
   const int64_t dim = hidden_ / heads_;
   const Value products = graph.Add("MatMul", {q, k});
-  const DistanceValues distances = config_.any() ? pass.relative->Export(pass) : DistanceValues();
+  const RelativeValues distances = config_.any() ? pass.relative->Export(pass) : RelativeValues();
   // Multiplies x [B, heads, S, dim] by all vectors, projected by a module of the layer, and picks
   // for each pair of tokens the product with the vector of their distance.
   const auto picked = [&](const Value& x, int module, const Value& rows) {

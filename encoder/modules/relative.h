@@ -13,7 +13,7 @@
 namespace cloze {
 
 // The distances of one pass.
-struct Distances {
+struct RelativeContext {
   std::vector<int32_t> rows;  // see RelativePositions
   ConstMat bias;              // f32 [buckets, heads], or empty
   ConstMat vectors;           // [n, hidden] of the compute type, or empty
@@ -35,7 +35,7 @@ struct Distances {
 
 // The distances of an export: the row of the table for query i and key j [S, S], and the biases
 // [heads, S, S] or all vectors [2 span, hidden].
-struct DistanceValues {
+struct RelativeValues {
   Value rows, table;
 };
 
@@ -44,10 +44,10 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance);
 
 // The table by bucket: biases [buckets, heads], or vectors [2 k, hidden] with a norm. Empty in
 // models without relative positions.
-class RelativeTable {
+class RelativeEmbedding {
  public:
-  RelativeTable() = default;
-  RelativeTable(ParamStore* store, const Architecture& config, ModuleKeys keys);
+  RelativeEmbedding() = default;
+  RelativeEmbedding(ParamStore* store, const Architecture& config, ModuleKeys keys);
 
   bool empty() const { return table_ < 0; }
   bool requires_grad(const Pass& pass) const {
@@ -55,11 +55,11 @@ class RelativeTable {
   }
 
   // Requires a table. `training`: allocates dvectors.
-  Distances Forward(const Pass& pass, bool training) const;
+  RelativeContext Forward(const Pass& pass, bool training) const;
   // Adds to the gradients of the parameters; overwrites dvectors.
-  void Backward(const Pass& pass, const Distances& distances) const;
+  void Backward(const Pass& pass, const RelativeContext& distances) const;
   // Adds nodes in the first call only.
-  DistanceValues Export(const GraphPass& pass) const;
+  RelativeValues Export(const GraphPass& pass) const;
 
  private:
   RelativeConfig config_;
@@ -69,16 +69,16 @@ class RelativeTable {
 };
 
 // The distance terms of one block: projects the vectors as queries and keys, with dropout.
-class DistanceTerms {
+class RelativeProjection {
  public:
   struct Saved {
     ConstMat vectors;  // [n, hidden] after dropout; or empty
     Mat projected;     // [n, modules hidden] for the modules of the layer
   };
 
-  DistanceTerms() = default;
+  RelativeProjection() = default;
   // Adds the block's own layers for distances, unless the model shares those of tokens.
-  DistanceTerms(ParamStore* store, const Architecture& config, ModuleKeys keys, int block);
+  RelativeProjection(ParamStore* store, const Architecture& config, ModuleKeys keys, int block);
 
   bool requires_grad(const Pass& pass) const { return own_.requires_grad(pass); }
 

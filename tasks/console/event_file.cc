@@ -15,7 +15,7 @@ namespace {
 
 using tensorboard::Event;
 
-constexpr uint64_t kMostBytes = 1 << 20;  // of an event
+constexpr uint64_t kMaxBytes = 1 << 20;  // of an event
 constexpr int kHeadBytes = 12, kTailBytes = 4;
 
 // Returns the CRC32C (Castagnoli) of `bytes`, rotated and shifted as in TFRecord.
@@ -41,7 +41,7 @@ std::optional<Event> NextEvent(const Fd& file, const std::string& path, int64_t*
   if (!ReadAt(file, path, *offset, head.data(), kHeadBytes).ok()) return std::nullopt;
   uint64_t size = 0;
   for (int i = 7; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(head[i]);
-  if (size > kMostBytes) return std::nullopt;
+  if (size > kMaxBytes) return std::nullopt;
   std::string record(kHeadBytes + size + kTailBytes, '\0');
   if (!ReadAt(file, path, *offset, record.data(), record.size()).ok()) return std::nullopt;
   const std::string data = record.substr(kHeadBytes, size);

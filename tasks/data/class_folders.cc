@@ -26,9 +26,9 @@ class ClassFileReader : public FileReader {
     names_ = {"file", "text"};
     row->line = 1;
     row->values = {text};
-    if (wanted_.labels != Labels::kIgnored) row->values.push_back(label);
-    if (wanted_.labels == Labels::kSeveral) row->list = {label};
-    if (wanted_.keep_lines) row->cells = {path(), std::move(text)};
+    if (request_.labels != Labels::kIgnored) row->values.push_back(label);
+    if (request_.labels == Labels::kSeveral) row->list = {label};
+    if (request_.keep_lines) row->cells = {path(), std::move(text)};
     return true;
   }
 

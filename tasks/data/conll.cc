@@ -50,7 +50,7 @@ class ConllReader : public FileReader {
   // Reads the next line into next_.
   absl::Status ReadRow() {
     if (conllu_ && columns_ == 0) RETURN_IF_ERROR(FindColumns(std::size(kConlluColumns)));
-    const bool raw = wanted_.keep_lines, first = lines_.line_number() == 0;
+    const bool raw = request_.keep_lines, first = lines_.line_number() == 0;
     ASSIGN_OR_RETURN(const bool more, NextLine(&line_));
     const std::string mark = raw && first && lines_.has_bom() ? "\xEF\xBB\xBF" : "";
     whole_ = end_ = !more;
@@ -94,9 +94,9 @@ class ConllReader : public FileReader {
     if (word.empty()) return Fail(line, "words_field: an empty word");
     next_.words.emplace_back(word);
     next_.lines.push_back(line);
-    if (wanted_.keep_lines)
+    if (request_.keep_lines)
       next_.word_lines.push_back(static_cast<int32_t>(next_.file_lines.size()) - 1);
-    if (wanted_.labels == Labels::kIgnored) return absl::OkStatus();
+    if (request_.labels == Labels::kIgnored) return absl::OkStatus();
     if (columns[tags_column_].empty()) return Fail(line, "tags_field: an empty tag");
     next_.tags.emplace_back(columns[tags_column_]);
     return absl::OkStatus();
@@ -105,13 +105,13 @@ class ConllReader : public FileReader {
   // Finds the columns of words and tags in a file with `columns` columns.
   absl::Status FindColumns(int columns) {
     columns_ = columns;
-    const bool required = wanted_.labels == Labels::kRequired;
+    const bool required = request_.labels == Labels::kRequired;
     ASSIGN_OR_RETURN(words_column_,
-        ColumnOf("words_field", wanted_.spec.words_field(), conllu_ ? 1 : 0, columns));
+        ColumnOf("words_field", request_.spec.words_field(), conllu_ ? 1 : 0, columns));
     const bool only_words = !required && columns - 1 == words_column_;  // tags are appended
     const int last = only_words ? columns : columns - 1;
     ASSIGN_OR_RETURN(
-        tags_column_, ColumnOf("tags_field", wanted_.spec.tags_field(), conllu_ ? 3 : last,
+        tags_column_, ColumnOf("tags_field", request_.spec.tags_field(), conllu_ ? 3 : last,
                           required || conllu_ ? columns : columns + 1));
     const bool numbers = conllu_ && tags_column_ == 0;
     if (tags_column_ != words_column_ && !numbers) return absl::OkStatus();
@@ -131,7 +131,7 @@ class ConllReader : public FileReader {
         conllu_ ? "ID, FORM, LEMMA, UPOS, XPOS, ... or " : "", "a number from 1 to ", columns);
   }
 
-  const bool conllu_ = wanted_.spec.format() == DataSpec::CONLLU;
+  const bool conllu_ = request_.spec.format() == DataSpec::CONLLU;
   int columns_ = 0, words_column_ = -1, tags_column_ = -1;
   std::string line_;
   // The sentence that is read now; whether its last line, or the file's, was read.

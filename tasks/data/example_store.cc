@@ -101,9 +101,9 @@ absl::Status CheckHeader(
         header.label_count(), " labels: expected ", expected.vocab, " and ", expected.label_count(),
         " of the same kind");
   }
-  constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
-  const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 &&
-                    header.tokens < kMost && header.labels >= 0 && header.labels < kMost &&
+  constexpr int64_t kMax = int64_t{1} << 56;  // so that no size overflows
+  const bool sane = header.examples > 0 && header.examples < kMax && header.tokens >= 0 &&
+                    header.tokens < kMax && header.labels >= 0 && header.labels < kMax &&
                     header.token_bytes == expected.token_bytes;
   return sane ? absl::OkStatus() : Corrupt(path, "impossible sizes");
 }

@@ -27,7 +27,8 @@ class FastTextReader : public FileReader {
     do {
       ASSIGN_OR_RETURN(const bool more, NextLine(&line_));
       if (!more) return false;
-    } while (Trimmed(line_).empty() && (wanted_.labels != Labels::kIgnored || !wanted_.keep_lines));
+    } while (
+        Trimmed(line_).empty() && (request_.labels != Labels::kIgnored || !request_.keep_lines));
     row->line = lines_.line_number();
     std::vector<std::string> labels;
     std::string text;
@@ -44,14 +45,14 @@ class FastTextReader : public FileReader {
       rest = Trimmed(rest.substr(labels.back().size()));
       if (labels.back().empty()) return Fail(row->line, "an empty label: expected __label__NAME");
     }
-    if (wanted_.labels == Labels::kRequired && labels.size() != 1) {
+    if (request_.labels == Labels::kRequired && labels.size() != 1) {
       return Fail(row->line, labels.size(), " labels in the line: expected ",
           labels.empty() ? "__label__NAME TEXT (set format if it is no fastText file)"
                          : "one (kind: MULTI_LABEL learns several)");
     }
     row->values = {std::move(text)};
-    if (wanted_.labels == Labels::kRequired) row->values.push_back(labels[0]);
-    if (wanted_.labels == Labels::kSeveral) row->values.emplace_back(), row->list = labels;
+    if (request_.labels == Labels::kRequired) row->values.push_back(labels[0]);
+    if (request_.labels == Labels::kSeveral) row->values.emplace_back(), row->list = labels;
     return true;
   }
 

@@ -187,7 +187,7 @@ SplitTable BestSplit(absl::string_view text, const FormHints& hints) {
   return best;
 }
 
-Charset EncodingOf(absl::string_view bytes, Charset otherwise) {
+Charset EncodingOf(absl::string_view bytes, Charset fallback) {
   if (absl::StartsWith(bytes, kUtf8Mark)) return Charset::kUtf8;
   if (absl::StartsWith(bytes, "\xFF\xFE") || absl::StartsWith(bytes, "\xFE\xFF") ||
       3 * absl::c_count(bytes, '\0') > std::ssize(bytes))
@@ -195,7 +195,7 @@ Charset EncodingOf(absl::string_view bytes, Charset otherwise) {
   const absl::string_view whole = bytes.substr(0, bytes.rfind('\n'));
   if (IsUtf8(whole)) return Charset::kUtf8;
   const bool latin = absl::StrContains(LikelyEncoding(whole), "Latin-1");
-  return otherwise == Charset::kUtf8 && latin ? Charset::kWindows1252 : otherwise;
+  return fallback == Charset::kUtf8 && latin ? Charset::kWindows1252 : fallback;
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ absl::StatusOr<bool> FileReader::NextRecord(bool wait, Record* record) {
   Row row;
   const absl::StatusOr<bool> more = NextRow(&row);
   const bool table =
-      wanted_.spec.format() == DataSpec::CSV || wanted_.spec.format() == DataSpec::TSV;
+      request_.spec.format() == DataSpec::CSV || request_.spec.format() == DataSpec::TSV;
   const bool begun = !table || !names_.empty();  // else the header is wrong
   record->line = row.line;
   if (begun && ExitOf(more.status()) == Exit::kData && !lines_.refused()) {
@@ -64,14 +64,14 @@ absl::StatusOr<bool> FileReader::NextRecord(bool wait, Record* record) {
     record->kind = row.values.size() > 1 ? Record::Kind::kPair : Record::Kind::kText;
     record->text = std::move(row.values[0]);
     if (row.values.size() > 1) record->text_pair = std::move(row.values[1]);
-    const std::string& given = wanted_.record.id_field;
+    const std::string& given = request_.record.id_field;
     const size_t id = absl::c_find(names_, given.empty() ? "id" : given) - names_.begin();
     if (id < names_.size()) record->id = JsonString(row.cells[id]);
     if (id == names_.size() && !given.empty())
       return Fail(0, "id_field: no column \"", Quote(given), "\"; there are \"",
           Quote(absl::StrJoin(names_, "\", \"")), "\"");
   }
-  if (wanted_.record.keep) record->cells = std::move(row.cells);
+  if (request_.record.keep) record->cells = std::move(row.cells);
   return true;
 }
 

@@ -24,7 +24,7 @@ struct Field {
 };
 
 // The content to read from a file.
-struct Wanted {
+struct RowRequest {
   DataSpec spec;              // with the file's format
   std::vector<Field> fields;  // of texts and documents
   Labels labels = Labels::kIgnored;
@@ -45,8 +45,8 @@ struct Row {
 // Reads one file. A format implements the methods for what it holds; they return false at the end.
 class FileReader {
  public:
-  FileReader(LineReader lines, Wanted wanted)
-      : lines_(std::move(lines)), wanted_(std::move(wanted)) {}
+  FileReader(LineReader lines, RowRequest request)
+      : lines_(std::move(lines)), request_(std::move(request)) {}
   virtual ~FileReader() = default;
 
   virtual absl::StatusOr<bool> NextRow(Row*) { CLOZE_CHECK(false); }
@@ -79,7 +79,7 @@ class FileReader {
   }
 
   LineReader lines_;
-  const Wanted wanted_;
+  const RowRequest request_;
   std::vector<std::string> names_;  // names of the columns of a table, after its first row
   std::string note_;
 
@@ -102,15 +102,15 @@ struct Format {
   // Returns the length of the whole records in `text`, the beginning of a file that is read as
   // `spec` says; 0: none.
   size_t (*whole)(const std::string& text, const DataSpec& spec);
-  std::unique_ptr<FileReader> (*open)(LineReader lines, Wanted wanted);
+  std::unique_ptr<FileReader> (*open)(LineReader lines, RowRequest request);
   int64_t line_bytes = kRowBytes;  // longer lines come in parts
   const char* other_extension = nullptr;
 };
 
 // Format::open of a subclass of FileReader.
 template <typename Reader>
-std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
-  return std::make_unique<Reader>(std::move(lines), std::move(wanted));
+std::unique_ptr<FileReader> OpenAs(LineReader lines, RowRequest request) {
+  return std::make_unique<Reader>(std::move(lines), std::move(request));
 }
 
 // Opens a file, or "-", to read records. `spec` has the format, and says how the file is written

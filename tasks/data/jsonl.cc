@@ -19,13 +19,13 @@ class JsonlReader : public FileReader {
 
   absl::StatusOr<bool> NextRow(Row* row) override {
     std::vector<JsonValue> members;
-    ASSIGN_OR_RETURN(const bool more, NextObject(wanted_.fields, &members));
+    ASSIGN_OR_RETURN(const bool more, NextObject(request_.fields, &members));
     if (!more) return false;
     row->line = line_;
     row->values.clear();
     row->items.clear();
     for (size_t i = 0; i < members.size(); ++i) {
-      const auto& [spec_field, name, list] = wanted_.fields[i];
+      const auto& [spec_field, name, list] = request_.fields[i];
       JsonValue& value = members[i];
       const bool label = spec_field == "label_field";
       const bool scalar = (1u << value.kind & (label ? kLabels : kStrings)) != 0;
@@ -36,10 +36,10 @@ class JsonlReader : public FileReader {
       std::vector<std::string> items =
           scalar ? std::vector<std::string>{value.text} : std::move(value.items);
       if (label && list) row->list = std::move(items);
-      if (wanted_.labels == Labels::kGroups) row->items.push_back(std::move(items));
+      if (request_.labels == Labels::kGroups) row->items.push_back(std::move(items));
       row->values.push_back(std::move(value.text));
     }
-    if (wanted_.keep_lines) row->cells = {text_};
+    if (request_.keep_lines) row->cells = {text_};
     return true;
   }
 
@@ -56,16 +56,16 @@ class JsonlReader : public FileReader {
     record->line = line_;
     if (!record->wrong.ok()) return true;
     record->wrong =
-        Annotate(ParseJsonRecord(std::move(text_), wanted_.record, wanted_.spec, record),
+        Annotate(ParseJsonRecord(std::move(text_), request_.record, request_.spec, record),
             QuotePath(path()), ":", record->line);
     return true;
   }
 
   absl::StatusOr<bool> NextSentence(TaggedSentence* sentence) override {
-    const std::string &words_field = wanted_.spec.words_field(),
-                      &tags_field = wanted_.spec.tags_field();
+    const std::string &words_field = request_.spec.words_field(),
+                      &tags_field = request_.spec.tags_field();
     std::vector<Field> fields = {{"words_field", words_field.empty() ? "tokens" : words_field}};
-    if (wanted_.labels == Labels::kRequired)
+    if (request_.labels == Labels::kRequired)
       fields.push_back({"tags_field", tags_field.empty() ? "tags" : tags_field});
     std::vector<JsonValue> lists;
     do {

@@ -141,12 +141,12 @@ absl::StatusOr<std::unique_ptr<FileReader>> OpenRecords(
   ASSIGN_OR_RETURN(const Format* format, FormatOf(spec, path));
   if ((format->holds & Format::kTexts) == 0)
     return Error(Exit::kSpec, QuotePath(path), ": format: holds no texts");
-  Wanted wanted = {spec, {{"text_field", spec.text_field()}}, Labels::kIgnored, true, options};
+  RowRequest request = {spec, {{"text_field", spec.text_field()}}, Labels::kIgnored, true, options};
   if (!spec.text_pair_field().empty())
-    wanted.fields.push_back({"text_pair_field", spec.text_pair_field()});
+    request.fields.push_back({"text_pair_field", spec.text_pair_field()});
   const Charset charset = options.ids ? Charset::kUtf8 : CharsetOf(spec);
   ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(path, kRowBytes, charset));
-  return format->open(std::move(lines), std::move(wanted));
+  return format->open(std::move(lines), std::move(request));
 }
 
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
@@ -262,18 +262,18 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
     return Error(Exit::kSpec, "text_pair_field: ", QuoteInput(file.path),
         " holds one text per line: expected TSV, CSV or JSONL");
   }
-  Wanted wanted = {spec_, {{"text_field", spec_.text_field()}},
+  RowRequest request = {spec_, {{"text_field", spec_.text_field()}},
       labels_ == Labels::kNumber ? Labels::kRequired : labels_, keep_lines_};
-  wanted.spec.set_format(file.format->format);
+  request.spec.set_format(file.format->format);
   const bool groups = texts && labels_ == Labels::kGroups;
-  if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field(), groups});
+  if (pairs) request.fields.push_back({"text_pair_field", spec_.text_pair_field(), groups});
   for (const std::string& name : spec_.negative_field())
-    if (groups) wanted.fields.push_back({"negative_field", name, true});
+    if (groups) request.fields.push_back({"negative_field", name, true});
   if (labelled)
-    wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
+    request.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
   ASSIGN_OR_RETURN(LineReader lines,
-      LineReader::Open(file.path, file.format->line_bytes, CharsetOf(wanted.spec)));
-  return file.format->open(std::move(lines), std::move(wanted));
+      LineReader::Open(file.path, file.format->line_bytes, CharsetOf(request.spec)));
+  return file.format->open(std::move(lines), std::move(request));
 }
 
 absl::StatusOr<bool> DataReader::FromFiles(

@@ -23,10 +23,10 @@ FormHints HintsOf(const DataSpec& spec, std::vector<std::string> columns) {
       .columns = std::move(columns)};
 }
 
-FormHints HintsOf(const Wanted& wanted) {
+FormHints HintsOf(const RowRequest& request) {
   std::vector<std::string> columns;
-  for (const Field& field : wanted.fields) columns.push_back(field.name);
-  return HintsOf(wanted.spec, std::move(columns));
+  for (const Field& field : request.fields) columns.push_back(field.name);
+  return HintsOf(request.spec, std::move(columns));
 }
 
 // The form of a cell in which it is compared and learned. Repeated cells keep their bytes.
@@ -51,7 +51,7 @@ class TableReader : public FileReader {
       Watch(/*end=*/true);
       return more;
     }
-    if (wanted_.keep_lines) row->cells = row_;  // also of a wrong row
+    if (request_.keep_lines) row->cells = row_;  // also of a wrong row
     if (row_.size() != names_.size()) {
       return Fail(line_, Counted(row_.size(), "column"), ": expected ", names_.size(),
           quoting_ ? "" : " (tab-separated, no quoting)");
@@ -67,7 +67,7 @@ class TableReader : public FileReader {
   // get answers.
   absl::StatusOr<bool> ReadColumns() {
     const bool blank_is_row =
-        wanted_.keep_lines && wanted_.labels == Labels::kIgnored && names_.size() == 1;
+        request_.keep_lines && request_.labels == Labels::kIgnored && names_.size() == 1;
     do {
       absl::StatusOr<bool> more = NextLine(&text_);
       line_ = lines_.line_number();
@@ -93,11 +93,11 @@ class TableReader : public FileReader {
 
   // Recognizes the form of the table by its first line.
   void SetForm() {
-    form_ = FormOf(text_, HintsOf(wanted_));
+    form_ = FormOf(text_, HintsOf(request_));
     form_.bom = lines_.has_bom();
     form_.crlf = lines_.line_end() == "\r\n";
-    form_.decimal_comma = wanted_.spec.decimal_comma();
-    if (form_.header && !wanted_.spec.header())
+    form_.decimal_comma = request_.spec.decimal_comma();
+    if (form_.header && !request_.spec.header())
       Note("the first row looks like a header, and is read as one, not as `header: false` says");
   }
 
@@ -109,7 +109,7 @@ class TableReader : public FileReader {
       for (const std::string& cell : row_) cells.push_back(cell.substr(0, 256));
       return;
     }
-    FormHints hints = HintsOf(wanted_);
+    FormHints hints = HintsOf(request_);
     hints.form = form_;
     Note(OddForm(first_rows_, hints));
     watched_ = true;
@@ -174,7 +174,7 @@ class TableReader : public FileReader {
   // Finds the wanted columns by row_: by the names in a header, or by number.
   absl::Status FindFields() {
     const int columns = row_.size();
-    for (const auto& [spec_field, name, list] : wanted_.fields) {
+    for (const auto& [spec_field, name, list] : request_.fields) {
       const auto fail = [&, &spec_field = spec_field](const auto&... message) {
         return Fail(line_, spec_field, ": ", message...);
       };
@@ -214,7 +214,7 @@ class TableReader : public FileReader {
     return "";
   }
 
-  const bool quoting_ = wanted_.spec.format() == DataSpec::CSV;
+  const bool quoting_ = request_.spec.format() == DataSpec::CSV;
   FileForm form_;                // after the first line
   std::vector<size_t> indexes_;  // of the wanted columns
   std::vector<std::string> row_;

@@ -46,9 +46,9 @@ class TextFileReader : public FileReader {
       ASSIGN_OR_RETURN(const bool more, NextLine(wait, &chunk_, record));
       if (!more) return false;
       if (!record->wrong.ok()) return true;
-    } while (!wanted_.record.blanks && chunk_.find_first_not_of(" \t\r\v\f") == std::string::npos);
+    } while (!request_.record.blanks && chunk_.find_first_not_of(" \t\r\v\f") == std::string::npos);
     record->wrong =
-        Annotate(ParseTextRecord(std::move(chunk_), wanted_.record, wanted_.spec, record),
+        Annotate(ParseTextRecord(std::move(chunk_), request_.record, request_.spec, record),
             QuotePath(path()), ":", record->line);
     return true;
   }
@@ -68,7 +68,7 @@ class TextFileReader : public FileReader {
       pending_ += chunk_;
       line_has_text_ = true;
     }
-    const bool border = wanted_.spec.documents() == DataSpec::LINE || !line_has_text_;
+    const bool border = request_.spec.documents() == DataSpec::LINE || !line_has_text_;
     complete_ = !lines_.continued() && border && (started_ || !pending_.empty());
     return true;
   }

@@ -10,9 +10,9 @@
 namespace cloze {
 namespace {
 
-constexpr size_t kVariants = 1024;   // that pass through the model together
-constexpr size_t kMostCarriers = 5;  // of an entity or a word
-constexpr double kLeastEffect = 0.001;
+constexpr size_t kVariants = 1024;  // that pass through the model together
+constexpr size_t kMaxCarriers = 5;  // of an entity or a word
+constexpr double kMinEffect = 0.001;
 
 // Words that are left out together: one, or a run of a long text.
 struct WordRun {
@@ -99,7 +99,7 @@ OrderedJson RunJson(const WordRun& part, Record::Kind kind) {
   if (kind == Record::Kind::kWords) {
     json["word"] = part.first;
   } else {
-    json.update(PlaceOf(part.bytes, part.chars));
+    json.update(OffsetsJson(part.bytes, part.chars));
   }
   return json;
 }
@@ -154,7 +154,7 @@ class Effects {
         [](const auto& a, const auto& b) { return std::fabs(a.first) > std::fabs(b.first); });
     OrderedJson list = OrderedJson::array();
     for (const auto& [effect, p] : effects) {
-      if (list.size() == kMostCarriers || std::fabs(effect) < kLeastEffect) break;
+      if (list.size() == kMaxCarriers || std::fabs(effect) < kMinEffect) break;
       list.push_back(RunJson(parts_[p], kind_));
       list.back()["effect"] = Rounded(effect);
     }
@@ -259,8 +259,8 @@ absl::Status Explainer::Explain(absl::Span<const Record> records, absl::Span<Ord
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, predictor_->session().TokenizerOr());
     std::vector<WordRun> words = RunsOf(tokenizer, record);
     if (words.empty()) continue;
-    shortened_ += std::ssize(words) > kMostParts;
-    std::vector<WordRun> parts = Joined(words, record, kMostParts);
+    shortened_ += std::ssize(words) > kMaxParts;
+    std::vector<WordRun> parts = Joined(words, record, kMaxParts);
     for (Record& variant : Variants(record, HasTags(answers[i]), words, parts))
       variants.push_back(std::move(variant));
     waiting.push_back({&record, &answers[i], std::move(words), std::move(parts)});

@@ -17,7 +17,7 @@ namespace cloze {
 class Explainer {
  public:
   // Longer texts are left out in runs of words, so that a text needs at most this many passes.
-  static constexpr int64_t kMostParts = 256;
+  static constexpr int64_t kMaxParts = 256;
 
   // `predictor` must outlive this. kMismatch unless its task has probabilities.
   static absl::StatusOr<Explainer> Create(Predictor* predictor);
@@ -37,7 +37,7 @@ class Explainer {
   // number.
   void AddEmpty(OrderedJson* answer) const;
 
-  // Texts that were longer than kMostParts words.
+  // Texts that were longer than kMaxParts words.
   int64_t shortened() const { return shortened_; }
 
  private:

@@ -111,8 +111,8 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   }
   const ModelConfig& config = model_->config();
   // Adapters check all weights of their base.
-  const ReadFor use = adapters.empty() ? ReadFor::kPasses : ReadFor::kAll;
-  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, use));
+  const LoadMode mode = adapters.empty() ? LoadMode::kPasses : LoadMode::kAll;
+  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, mode));
   if (adapters.empty() && !fresh.empty()) {
     return Error(Exit::kMismatch, QuotePath(base), ": the weights lack ", fresh.front(),
         ", a part of the head that config.json describes");

@@ -16,8 +16,8 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxIds = int64_t{1} << 34;  // bytes of NAME.npy.ids.json
-constexpr int64_t kMostValues = int64_t{1} << 40;
-constexpr int64_t kMostCols = 1 << 20;
+constexpr int64_t kMaxValues = int64_t{1} << 40;
+constexpr int64_t kMaxCols = 1 << 20;
 
 // Returns the value of a member of the header of a .npy file, up to the next member; "" without it.
 std::string NpyMember(absl::string_view header, absl::string_view name) {
@@ -101,8 +101,8 @@ absl::Status VectorIndex::ReadNpy(const std::string& path) {
   if (!absl::StrContains(NpyMember(header, "fortran_order"), "False"))
     return wrong("fortran_order: expected False");
   const std::string shape = NpyMember(header, "shape");
-  if (!ParseShape(shape, &rows_, &cols_) || rows_ < 0 || cols_ < 1 || cols_ > kMostCols ||
-      rows_ > kMostValues / cols_)
+  if (!ParseShape(shape, &rows_, &cols_) || rows_ < 0 || cols_ < 1 || cols_ > kMaxCols ||
+      rows_ > kMaxValues / cols_)
     return wrong("shape", Quote(shape), "): expected two dimensions, (texts, dimensions)");
   if (begin + length + rows_ * cols_ * int64_t{sizeof(float)} != size)
     return wrong("its size does not fit the shape", shape, ")");

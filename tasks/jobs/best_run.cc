@@ -80,8 +80,8 @@ absl::Status PublishRun(const std::string& run, const std::string& directory) {
   if (vectors.has_value() && !PathExists(JoinPath(directory, "modules.json")))
     RETURN_IF_ERROR(CopySentenceVectors(vectors, directory));
   if (const std::string result = JoinPath(run, kResultName); PathExists(result)) {
-    constexpr int64_t kMostBytes = 1 << 20;
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(result, kMostBytes));
+    constexpr int64_t kMaxBytes = 1 << 20;
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(result, kMaxBytes));
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kResultName), text));
   }
   return SaveModel(directory, manifest.step, [&](const std::string& folder) {

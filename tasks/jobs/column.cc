@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-constexpr size_t kMostValues = 5000, kLongestValue = 200;
+constexpr size_t kMaxValues = 5000, kLongestValue = 200;
 constexpr char kListSeparator[] = "\x1f";  // between the items of a list in values_
 
 }  // namespace
@@ -38,7 +38,7 @@ void Column::Add(const std::string& cell) {
   }
   dates_ +=
       absl::ascii_isdigit(text[0]) && text.find_first_not_of("0123456789-./: TZ") == text.npos;
-  if (cell.size() > kLongestValue || (values_.size() == kMostValues && !values_.contains(cell))) {
+  if (cell.size() > kLongestValue || (values_.size() == kMaxValues && !values_.contains(cell))) {
     many_ = true;
   } else {
     ++values_[cell];

@@ -23,7 +23,7 @@ class Column {
   // The name, or the number from 1 in a table without a header.
   const std::string& name() const { return name_; }
   int64_t empty() const { return empty_; }
-  // Counts of the values, in bytes as they are; only the first kMostValues different ones.
+  // Counts of the values, in bytes as they are; only the first kMaxValues different ones.
   const std::map<std::string, int64_t>& values() const { return values_; }
   // Words of each cell.
   const std::vector<int64_t>& words() const { return words_; }

@@ -16,7 +16,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostRows = 500'000;  // that are looked at
+constexpr int64_t kMaxRows = 500'000;  // that are looked at
 constexpr size_t kBeginning = 1 << 17;
 
 // Usual names, the best first.
@@ -172,7 +172,7 @@ absl::Status ReadColumns(const DataFile& file, DataGuess* guess) {
     if (added) guess->columns.emplace_back(name);
     return guess->columns[found->second];
   };
-  for (; guess->rows < kMostRows; ++guess->rows) {
+  for (; guess->rows < kMaxRows; ++guess->rows) {
     Record record;
     ASSIGN_OR_RETURN(const bool more, reader->NextRecord(/*wait=*/true, &record));
     if (!more) break;
@@ -197,7 +197,7 @@ absl::Status ReadLabelledTexts(DataGuess* guess) {
   TextExample text;
   Column words("text");
   bool several = false;
-  for (; guess->rows < kMostRows; ++guess->rows) {
+  for (; guess->rows < kMaxRows; ++guess->rows) {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&text));
     if (!more) break;
     words.Add(text.text);
@@ -212,7 +212,7 @@ absl::Status ReadLabelledTexts(DataGuess* guess) {
 absl::Status ReadTags(DataGuess* guess) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(guess->data, Labels::kIgnored));
   TaggedSentence sentence;
-  for (; guess->rows < kMostRows; ++guess->rows) {
+  for (; guess->rows < kMaxRows; ++guess->rows) {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
     if (!more) break;
     guess->words.push_back(std::ssize(sentence.words));

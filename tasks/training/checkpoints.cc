@@ -19,7 +19,7 @@ absl::Status Checkpoints::Resume(const std::string& path) {
   RETURN_IF_ERROR(run_.model->Resume(path, state));
   run_.Note("resumed at ", run_.clock->Describe(state.step()), " from ", path);
   const bool one_pass =
-      MostTokens(run_.spec(), *run_.inputs->task) <= run_.spec().batch().micro_tokens();
+      MaxStepTokens(run_.spec(), *run_.inputs->task) <= run_.spec().batch().micro_tokens();
   if (const std::string warning = CodeWarning(state, run_.inputs->compute, one_pass);
       !warning.empty())
     run_.Note(warning);

@@ -125,10 +125,9 @@ VocabOptions VocabOptionsFor(const TaskSpec& spec, int64_t text_bytes, double un
   options.normalizer.lowercase = model.has_lowercase() ? model.lowercase() : !keeps_case;
   options.normalizer.strip_accents = false;
   // About as many tokens as words that occur more than once or twice.
-  constexpr int32_t kUnit = 256, kLeast = 1024, kMost = 16384;
+  constexpr int32_t kUnit = 256, kMin = 1024, kMax = 16384;
   const double size = 4.4 * std::sqrt(static_cast<double>(text_bytes));
-  options.size =
-      std::clamp(static_cast<int32_t>(std::min(size, 1e6)) / kUnit * kUnit, kLeast, kMost);
+  options.size = std::clamp(static_cast<int32_t>(std::min(size, 1e6)) / kUnit * kUnit, kMin, kMax);
   return options;
 }
 

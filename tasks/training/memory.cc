@@ -52,14 +52,14 @@ MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType co
   parameters_ = CountParams(model_->params());
 }
 
-int64_t MostTokens(const TaskSpec& spec, const Task& task) {
+int64_t MaxStepTokens(const TaskSpec& spec, const Task& task) {
   const BatchSpec& batch = spec.batch();
   const int64_t longest = task.max_example_tokens();
   return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
 }
 
-int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
-  const int64_t tokens = MostTokens(), longest = task_->max_example_tokens();
+int64_t MemoryPlan::MaxPasses(int64_t micro_tokens) const {
+  const int64_t tokens = MaxStepTokens(), longest = task_->max_example_tokens();
   if (tokens <= micro_tokens) return 1;
   // Each pass but the last holds more than micro_tokens - longest tokens, and two consecutive
   // passes hold more than micro_tokens.
@@ -69,7 +69,7 @@ int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
 
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t longest = std::min(int64_t{task_->max_tokens()}, micro_tokens),
-                rows = PaddedRows(std::min(micro_tokens, MostTokens()));
+                rows = PaddedRows(std::min(micro_tokens, MaxStepTokens()));
   // Larger passes need proportionally more.
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
   const auto batch = [&](int64_t n, bool training) {
@@ -77,7 +77,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
     return task_->DryBatch(n / times, longest, targets / times);
   };
   TrainingNeed need;
-  need.one_pass = MostTokens() <= micro_tokens && parameters_.trained == parameters_.all;
+  need.one_pass = MaxStepTokens() <= micro_tokens && parameters_.trained == parameters_.all;
   const DryRun dry;
   model_->arena() = Arena::Counting();
   model_->matmul().SharePacked(need.one_pass);
@@ -89,7 +89,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.activations = model_->arena().used() * times;
   task_->Train(*model_, step, {.compute = compute_, .recompute = recompute});
   if (task_->spans_batches()) {
-    const Batch whole = batch(std::min(PaddedRows(MostTokens()), kDryRows), true);
+    const Batch whole = batch(std::min(PaddedRows(MaxStepTokens()), kDryRows), true);
     std::vector<std::vector<float>> outputs(1);
     task_->StepLoss(*model_, {&whole, 1}, absl::MakeSpan(outputs));
     // Outputs of all batches, and a copy while ranks exchange them.
@@ -110,19 +110,19 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const bool apart = spec_.distributed().local_steps() > 1;  // then each rank updates all
   const Optimizer::Memory optimizer =
       Optimizer::MemoryOf(params, spec_.optimizer(), apart ? 1 : ranks_, ProductType(compute_));
-  need.optimizer = GradientBytes(params, MostPasses(micro_tokens), ranks_) + optimizer.bytes +
+  need.optimizer = GradientBytes(params, MaxPasses(micro_tokens), ranks_) + optimizer.bytes +
                    (apart ? OuterOptimizer::Bytes(params, ranks_) : 0);
   need.optimizer_parts =
       absl::StrCat("gradients, ", optimizer.parts, apart ? ", last average and its momentum" : "");
   need.other += kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
-                2 * kBatchToken * MostTokens();
+                2 * kBatchToken * MaxStepTokens();
   return need;
 }
 
 int64_t MemoryPlan::Largest(int64_t bytes) const {
   const int64_t longest = task_->max_example_tokens();
   const int64_t most =
-      std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
+      std::max(longest, std::min(MaxStepTokens(), BatchSpec::default_instance().micro_tokens()));
   const auto fits = [&](int64_t tokens) { return Need(tokens).total() <= bytes; };
   if (fits(most)) return most;
   int64_t power = kRows;

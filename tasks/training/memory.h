@@ -30,7 +30,7 @@ struct TrainingNeed {
 };
 
 // Returns an upper bound of the tokens of an optimizer step.
-int64_t MostTokens(const TaskSpec& spec, const Task& task);
+int64_t MaxStepTokens(const TaskSpec& spec, const Task& task);
 
 // Upper bounds for the memory of a spec's runs. They hold for batches whose share of labelled rows
 // is at most the average of the data plus a margin.
@@ -43,11 +43,11 @@ class MemoryPlan {
   // Returns the memory needed for passes of `micro_tokens` tokens with the current threads.
   TrainingNeed Need(int64_t micro_tokens) const;
   // Returns an upper bound of the number of passes in a step.
-  int64_t MostPasses(int64_t micro_tokens) const;
-  int64_t MostTokens() const { return cloze::MostTokens(spec_, *task_); }
+  int64_t MaxPasses(int64_t micro_tokens) const;
+  int64_t MaxStepTokens() const { return cloze::MaxStepTokens(spec_, *task_); }
   // Returns the largest of these micro-batches that needs at most `bytes`, or 0 if none fits: the
-  // smaller of MostTokens() and the field's default; 64 * 2^n; 64 * 3 * 2^n; the longest sequence.
-  // None is smaller than that sequence.
+  // smaller of MaxStepTokens() and the field's default; 64 * 2^n; 64 * 3 * 2^n; the longest
+  // sequence. None is smaller than that sequence.
   int64_t Largest(int64_t bytes) const;
   const ParamCount& parameters() const { return parameters_; }
 

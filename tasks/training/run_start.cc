@@ -125,7 +125,7 @@ absl::StatusOr<std::string> LoadRun(
   ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(inputs.loaded, plan, &note));
   inputs.loaded.spec.mutable_batch()->set_micro_tokens(tokens);
   if (!note.empty()) run->Note(note);
-  NoteIdleRanks(plan.MostTokens(), tokens, run);
+  NoteIdleRanks(plan.MaxStepTokens(), tokens, run);
   *root = {inputs.stores(), tokens};
   run->inputs = std::make_unique<const RunInputs>(std::move(inputs));
   run->model = std::make_unique<ModelTrainer>(*run->inputs, plan.Need(tokens), &run->ranks());

@@ -72,10 +72,10 @@ cloze_status Border(F f) noexcept {
 // Copies the struct of a caller into *own. That of a later version is longer.
 template <typename T>
 absl::Status ReadStruct(const T* given, const char* name, T* own) {
-  constexpr size_t kMost = 4096;
+  constexpr size_t kMax = 4096;
   if (given == nullptr) return absl::OkStatus();
   const size_t size = given->size;
-  bool sound = size >= sizeof(T) && size <= kMost;
+  bool sound = size >= sizeof(T) && size <= kMax;
   for (size_t i = sizeof(T); sound && i < size; ++i)
     sound = reinterpret_cast<const char*>(given)[i] == 0;  // a setting of a later version
   if (!sound)
@@ -87,9 +87,9 @@ absl::Status ReadStruct(const T* given, const char* name, T* own) {
 // Checks a pointer and a length, and copies the text. kData if it is not UTF-8.
 absl::Status ReadText(const char* text, int64_t length, const char* name, std::string* out) {
   if (text == nullptr) return Error(Exit::kUsage, name, ": is NULL");
-  constexpr int64_t kMost = 0x7FFFFFFF;
-  if (length < 0 || length > kMost)
-    return Error(Exit::kUsage, name, ": length ", length, ": expected 0 to ", kMost);
+  constexpr int64_t kMax = 0x7FFFFFFF;
+  if (length < 0 || length > kMax)
+    return Error(Exit::kUsage, name, ": length ", length, ": expected 0 to ", kMax);
   out->assign(text, length);
   if (!IsUtf8(*out)) return Error(Exit::kData, name, ": not UTF-8: \"", Quote(*out, 40), "\"");
   return absl::OkStatus();

@@ -8,7 +8,7 @@ namespace cloze {
 namespace {
 
 // A text of this many bytes has at most this many tokens, with those around it, if it is ASCII.
-int64_t MostTokens(const Record& record) {
+int64_t MaxStepTokens(const Record& record) {
   return record.text.size() + record.text_pair.size() + 5;
 }
 
@@ -22,7 +22,7 @@ absl::Status CheckLength(
   if (truncate || engine.kind() == kTagger[0] || engine.kind() == "question_answering")
     return absl::OkStatus();
   const int64_t longest = engine.max_tokens();
-  if (MostTokens(record) <= longest && IsAscii(record.text) && IsAscii(record.text_pair))
+  if (MaxStepTokens(record) <= longest && IsAscii(record.text) && IsAscii(record.text_pair))
     return absl::OkStatus();
   ASSIGN_OR_RETURN(const Encoding encoding, engine.Tokenize(record));
   const int64_t tokens = std::ssize(encoding.ids);

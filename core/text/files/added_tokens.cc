@@ -106,7 +106,7 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
         ReadAddedToken(file, json, absl::StrCat("added_tokens: ", id.get<uint64_t>())));
   }
   for (const auto& [id, token] : added) {
-    if (!PlaceToken(id, token.content, data)) {
+    if (!AddToken(id, token.content, data)) {
       return file.Wrong("added_tokens: ", Quote(token.content), " has id ", id,
           ", which does not fit the vocabulary");
     }
@@ -145,7 +145,7 @@ absl::Status AddFurtherTokens(const std::string& folder, const JsonFile* config,
   for (const auto& [id, token] : further) {
     const std::string place =
         absl::StrCat(QuotePath(folder), ": added token ", Quote(token.content), ": ");
-    if (!PlaceToken(id, token.content, data))
+    if (!AddToken(id, token.content, data))
       return Error(Exit::kData, place, "has id ", id, ", which does not fit the vocabulary");
     if (known.contains(token.content)) continue;
     if (special.contains(token.content)) {

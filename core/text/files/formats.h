@@ -72,7 +72,7 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 
 // Puts an added token at its id; appends it if the vocabulary ends there. Returns false if it does
 // not fit: the id has another token, or ids before it have none.
-bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data);
+bool AddToken(uint64_t id, const std::string& token, TokenizerData* data);
 
 struct AddedToken {
   std::string content;

@@ -104,7 +104,7 @@ OrderedJson VocabObject(absl::Span<const std::string> tokens) {
   return vocab;
 }
 
-bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data) {
+bool AddToken(uint64_t id, const std::string& token, TokenizerData* data) {
   std::vector<std::string>& tokens = data->tokens;
   if (id == tokens.size()) {
     if (data->kind == SubwordKind::kWordPiece && data->model_tokens == 0)

@@ -10,8 +10,8 @@ namespace cloze {
 namespace {
 
 // Decodes in parts of `step` bytes, and converts each line.
-std::string Decode(Charset otherwise, const std::string& bytes, size_t step = 1000) {
-  TextDecoder decoder(otherwise);
+std::string Decode(Charset fallback, const std::string& bytes, size_t step = 1000) {
+  TextDecoder decoder(fallback);
   std::string text, out;
   for (size_t at = 0; at < bytes.size(); at += step)
     decoder.Append(absl::string_view(bytes).substr(at, step), at + step >= bytes.size(), &text);
@@ -39,9 +39,9 @@ TEST(TextDecoder, DecodesInPartsOfAnySize) {
           "\0a\0\xE9\xD8\x3D\xDE\0\0\n",
           12);
   for (size_t step = 1; step < 14; ++step) {
-    for (const Charset otherwise : kAll) {
-      EXPECT_EQ(Decode(otherwise, little, step), "aé😀\n") << step;
-      EXPECT_EQ(Decode(otherwise, big, step), "aé😀\n") << step;
+    for (const Charset fallback : kAll) {
+      EXPECT_EQ(Decode(fallback, little, step), "aé😀\n") << step;
+      EXPECT_EQ(Decode(fallback, big, step), "aé😀\n") << step;
     }
     EXPECT_EQ(Decode(Charset::kUtf16, little.substr(2), step), "aé😀\n") << step;
     EXPECT_EQ(Decode(Charset::kLatin1, "caf\xE9 \x80", step), "café \xC2\x80");
@@ -61,9 +61,9 @@ TEST(TextDecoder, KeepsUtf8) {
            "Wärmepumpe läuft\n€ ж 好\n", "\xEF\xBB\xBFText;Größe\na\n",
            "die Gr\xC3\xB6\xC3\x9F"
            "e\nb"}) {
-    for (const Charset otherwise : kAll) {
+    for (const Charset fallback : kAll) {
       for (const size_t step : {1, 2, 3, 1000})
-        EXPECT_EQ(Decode(otherwise, text, step), text) << static_cast<int>(otherwise) << step;
+        EXPECT_EQ(Decode(fallback, text, step), text) << static_cast<int>(fallback) << step;
     }
   }
 }
