@@ -46,7 +46,7 @@ struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
   int top = 5;                                 // masked_lm: tokens in an answer
   bool fit = false;  // during training: fit temperature and thresholds, if the spec asks for it
-  int errors = 10;   // sequence_classification: wrong texts that an evaluation shows
+  int errors = 10;   // wrong texts that an evaluation shows, of one label a text or a word
 };
 
 // Returns the members of an answer, in the order to print. Thread-safe. Copies the weights that it

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "tasks/probabilities.h"
 #include "tasks/scores.h"
+#include "tasks/wrong_texts.h"
 
 namespace cloze {
 namespace {
@@ -14,17 +15,7 @@ using Spec = SequenceClassificationSpec;
 
 // Most logits that are kept for AUC and for fitting. With more, AUC is NaN.
 constexpr size_t kMaxLogits = size_t{1} << 24;
-constexpr size_t kErrorBytes = 200;
 constexpr int64_t kMaxAnswers = 1'000'000;
-
-// A text whose label was predicted wrong.
-struct WrongText {
-  int64_t number = 0;  // from 1
-  int32_t label = 0;
-  std::vector<float> logits;
-  std::vector<int32_t> ids;
-  double score = 0;  // of the predicted label
-};
 
 class TextMetrics : public TextEvaluation {
  public:
@@ -32,7 +23,7 @@ class TextMetrics : public TextEvaluation {
       const DecodeOptions& options, const std::vector<std::string>& labels,
       const Tokenizer* tokenizer)
       : TextEvaluation(model), spec_(spec), decision_(decision), options_(options), labels_(labels),
-        tokenizer_(tokenizer), single_(labels), several_(labels) {}
+        tokenizer_(tokenizer), single_(labels), several_(labels), wrong_(options.errors) {}
 
  private:
   bool single() const { return decision_.kind == Spec::SINGLE_LABEL; }
@@ -111,35 +102,18 @@ class TextMetrics : public TextEvaluation {
 
   void KeepIfWrong(const Example& example, const std::vector<float>& mean) {
     const int64_t best = BestIndex(mean);
-    const size_t most = options_.errors;
-    if (best == example.labels[0] || most == 0) return;
-    std::vector<float> scores = mean;
-    decision_.ToProbabilities(&scores);
-    const double score = scores[best];
-    if (wrong_.size() == most && score <= wrong_.back().score) return;
-    wrong_.insert(absl::c_upper_bound(wrong_, score,
-                      [](double s, const WrongText& text) { return s > text.score; }),
-        {texts_, example.labels[0], mean, example.ids, score});
-    if (wrong_.size() > most) wrong_.pop_back();
+    if (best == example.labels[0]) return;
+    const double score = ScoreOf(mean, best);
+    if (wrong_.Keeps(score))
+      wrong_.Add({texts_, 0, example.labels[0], best, score, example.ids, {}, mean});
   }
-  std::string Errors() const {
-    OrderedJson rows = OrderedJson::array();
-    for (WrongText text : wrong_) {
-      const int64_t best = BestIndex(text.logits);
-      decision_.ToProbabilities(&text.logits);
-      const bool known = text.label < static_cast<int64_t>(labels_.size());
-      std::string words = tokenizer_ == nullptr ? "" : tokenizer_->Decode(text.ids);
-      if (words.size() > kErrorBytes)
-        words = words.substr(0, Utf8Floor(words, kErrorBytes)) + "...";
-      rows.push_back({{"example", text.number},
-          {"label", known ? OrderedJson(labels_[text.label]) : OrderedJson()},
-          {"predicted", labels_[best]}, {"score", Decimal(text.logits[best])}, {"text", words}});
-    }
-    // With a temperature that was fitted later, the order may be another one.
-    absl::c_stable_sort(rows, [](const OrderedJson& a, const OrderedJson& b) {
-      return a["score"].get<double>() > b["score"].get<double>();
-    });
-    return rows.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
+  double ScoreOf(std::vector<float> logits, int64_t label) const {
+    decision_.ToProbabilities(&logits);
+    return logits[label];
+  }
+  std::string Errors() {  // with the temperature that was fitted after the texts were kept
+    for (WrongText& text : wrong_.texts()) text.score = ScoreOf(text.logits, text.predicted);
+    return wrong_.ToJson(labels_, tokenizer_);
   }
 
   std::string AnswersJson() const {
@@ -192,7 +166,7 @@ class TextMetrics : public TextEvaluation {
       results.tables.emplace_back("thresholds", thresholds.dump());
     }
     results.tables.emplace_back("calibration", calibration_.ToJson());
-    if (single() && options_.errors > 0) results.tables.emplace_back("errors", Errors());
+    if (single() && wrong_.any()) results.tables.emplace_back("errors", Errors());
     if (!answers_.empty() && texts_ <= kMaxAnswers) results.answers = AnswersJson();
     return results;
   }
@@ -209,7 +183,7 @@ class TextMetrics : public TextEvaluation {
   std::vector<float> logits_, values_;  // of the texts that are kept, [texts, labels]
   std::vector<int32_t> targets_;        // [texts] labels; of several: 1 if one is unseen
   std::vector<std::pair<int32_t, int64_t>> answers_;  // of each text: target, predicted label
-  std::vector<WrongText> wrong_;                      // the most confident first
+  WrongTexts wrong_;
   Arena arena_;
   double loss_ = 0;
   int64_t texts_ = 0, scored_ = 0;

@@ -10,6 +10,7 @@
 #include "tasks/labels.h"
 #include "tasks/probabilities.h"
 #include "tasks/store_builder.h"
+#include "tasks/tag_metrics.h"
 #include "tasks/tags.h"
 
 namespace cloze {
@@ -79,57 +80,6 @@ absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelId
   };
   return FillWithTexts<LabelledWords>(read, encode, Ticker(reader, options), writer, stats);
 }
-
-class TagMetrics : public TextEvaluation {
- public:
-  TagMetrics(const Model& model, const std::vector<std::string>& unseen, bool viterbi)
-      : TextEvaluation(model), decoder_(model, viterbi), metric_(model.config().labels, unseen) {}
-
- private:
-  // Without weights of labels, and divided by the number of words; with a CRF it is the loss of
-  // whole windows. Words whose label the model does not have, and with a CRF their windows, have no
-  // loss.
-  LossSum Loss(const Pass& pass, Mat logits, int64_t* words) const override {
-    const bool crf = model_.head().has_crf();
-    const Batch& batch = pass.batch;
-    Batch known;
-    known.cu_seqlens = batch.cu_seqlens;
-    const auto has = [&](int32_t target) { return target < logits.cols; };
-    const auto first = batch.targets.begin();
-    for (int64_t s = 0, row = 0, end; s < batch.sequences(); ++s, row = end) {
-      for (end = row; end < logits.rows && batch.rows[end] < batch.cu_seqlens[s + 1];) ++end;
-      if (crf && !std::all_of(first + row, first + end, has)) continue;
-      for (int64_t r = row; r < end; ++r) {
-        if (!has(batch.targets[r])) continue;
-        std::copy_n(logits.f32(r), logits.cols, logits.f32(known.rows.size()));
-        known.rows.push_back(batch.rows[r]);
-        known.targets.push_back(batch.targets[r]);
-      }
-    }
-    const Pass kept = {pass.params, pass.matmul, pass.arena, known};
-    const Mat rows = Rows(logits, 0, known.rows.size());
-    *words = rows.rows;
-    return crf ? model_.head().CrfLoss(kept, rows, 0)
-               : SoftmaxCrossEntropy(rows, known.targets.data(), 0, pass.arena);
-  }
-  void AddText(const TextLogits& text) override {
-    std::vector<int> labels, predicted, further;
-    for (const Example& window : text.windows) {
-      labels.insert(labels.end(), window.labels.begin(), window.labels.end());
-      further.insert(further.end(), window.further.begin(), window.further.end());
-    }
-    for (const WordTag& tag : decoder_.Decode(text.logits)) predicted.push_back(tag.label);
-    if (!labels.empty()) metric_.Add(labels, predicted, further);
-  }
-  MetricResults Count() override {
-    MetricResults results = metric_.Results();
-    results.values.emplace_back("loss", MeanLoss());
-    return results;
-  }
-
-  TagDecoder decoder_;
-  TaggingMetric metric_;
-};
 
 // Answers of one model.
 class TagAnswers {
@@ -256,6 +206,7 @@ class TokenTagging : public LabelledTask {
       ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
       if (!more) return false;
       if (iob1) Iob1ToIob2(&sentence.tags);
+      item->where = reader->Where(sentence.lines.front());
       item->answer = {{"words", sentence.words}, {"true_tags", sentence.tags}};
       item->record.kind = Record::Kind::kWords;
       item->record.words = std::move(sentence.words);
@@ -329,7 +280,8 @@ class TokenTagging : public LabelledTask {
 
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions& options) const override {
-    return std::make_unique<TagMetrics>(model, unseen_, options.viterbi.value_or(spec_.viterbi()));
+    return NewTagMetrics(model, unseen_, options.viterbi.value_or(spec_.viterbi()), options.errors,
+        tokenizer(), spec_.pieces() == TokenTaggingSpec::LAST);
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;

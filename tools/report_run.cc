@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "tasks/data/readers.h"
@@ -78,22 +79,27 @@ void AddOriginals(TaskSpec spec, Json* errors) {
   const auto task = MakeTask(spec);
   const auto reader = task->OpenLabelled(spec.validation());
   if (!reader.ok()) return;
-  const auto number = [](const Json& error) {
-    const Json& example = JsonMember(error, "example");
-    return example.is_number_unsigned() ? example.get<int64_t>() : 0;
+  const auto number = [](const Json& error, const char* name) {
+    const Json& count = JsonMember(error, name);
+    return count.is_number_unsigned() ? count.get<int64_t>() : 0;
   };
   int64_t last = 0;
-  for (const Json& error : *errors) last = std::max(last, number(error));
+  for (const Json& error : *errors) last = std::max(last, number(error, "example"));
   LabelledRecord row;
   for (int64_t n = 1; n <= last; ++n) {
     const absl::StatusOr<bool> more = (*reader)(&row);
     if (!more.ok() || !*more) return;
     for (Json& error : *errors) {
-      const Json& label = JsonMember(error, "label");
-      if (number(error) != n || !row.answer.contains("true_label")) continue;
-      if (!label.is_null() && label != Json(row.answer["true_label"])) return;  // other data
-      error.update({{"text", row.record.text}, {"text_pair", row.record.text_pair},
-          {"id", RowId(row)}, {"where", row.where}});
+      if (number(error, "example") != n) continue;
+      const std::vector<std::string>& words = row.record.words;
+      const size_t word = number(error, "word") - 1;  // of a whole text: larger than any
+      const Json label = JsonMember(error, "label"), answer = row.answer;
+      const Json& tags = JsonMember(answer, "true_tags");
+      const Json& there = word < tags.size() ? tags[word] : JsonMember(answer, "true_label");
+      if (there.is_null() || (!label.is_null() && label != there)) return;  // other data
+      if (word < words.size()) error["token"] = words[word];
+      error.update({{"text", words.empty() ? row.record.text : absl::StrJoin(words, " ")},
+          {"text_pair", row.record.text_pair}, {"id", RowId(row)}, {"where", row.where}});
     }
   }
 }

@@ -128,14 +128,15 @@ std::string ErrorTable(const Json& errors) {
   for (const Json& error : errors) {
     const auto member = [&](const char* name) { return Text(JsonMember(error, name)); };
     const std::string id = member("id"), pair = ErrorText(error, "text_pair"),
-                      label = member("label");
+                      label = member("label"), token = ErrorText(error, "token");
     const std::string row = !id.empty() ? "id " + id : member("where");
     absl::StrAppendFormat(&out,
-        "<tr><td>%s<br><small>%s</small></td><td>true: <strong>%s</strong><br>predicted: "
+        "<tr><td>%s<br><small>%s</small></td><td>%strue: <strong>%s</strong><br>predicted: "
         "<strong>%s</strong> %s</td>"
         "</tr>\n",
         ErrorText(error, "text") + (pair.empty() ? "" : "<br>" + pair),
         row.empty() ? "example " + member("example") : row,
+        token.empty() ? "" : "word " + member("word") + ": <strong>" + token + "</strong><br>",
         label.empty() ? "(not a label of the model)" : label, member("predicted"), member("score"));
   }
   return ReportTable(out, "texts errors");

@@ -8,6 +8,7 @@
 #include <cmath>
 #include "core/base/file.h"
 #include "encoder/model.h"
+#include "tasks/tag_metrics.h"
 #include "tasks/text_metrics.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -141,6 +142,39 @@ TEST(Classifier, KeepsItsAnswersForComparisons) {
   EXPECT_EQ(
       answers(true), "{\"labels\": [\"a\", \"b\"], \"true\": [1, 0, 2], \"predicted\": [1, 0, 0]}");
   EXPECT_EQ(answers(false), "") << "only for runs";
+}
+
+TEST(Tagger, ShowsTheSurestWrongWordOfEachSentence) {
+  const auto tokenizer = Tokenizer::Create(
+      {.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "##c"}});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const ModelConfig config = Stored("token_tagging { }", {"N", "V"});
+  const Model model(config, false);
+  for (const bool last : {false, true}) {
+    const auto evaluation = NewTagMetrics(model, {"X"}, true, 2, tokenizer->get(), last);
+    Example sentence;  // the words "a", "bcc" and "b"
+    sentence.ids = {2, 5, 6, 7, 7, 6, 3};
+    sentence.further = {0, 2, 0};
+    sentence.rows = last ? std::vector<int32_t>{1, 4, 5} : std::vector<int32_t>{1, 2, 5};
+    sentence.labels = {0, 0, 2};
+    const auto add = [&](std::vector<float> logits) {
+      evaluation->Add({.losses = {}, .logits = std::move(logits)}, {&sentence, 1});
+    };
+    add({1, 0, 0, 2, 1, 0});  // wrong: bcc with 0.88, b with 0.73
+    add({1, 0, 1, 0, 0, 3});  // wrong: b, whose label is unknown, with 0.95
+    add({0, 1, 1, 0, 0, 0});  // wrong: a with 0.73, which two others precede
+    const OrderedJson errors = OrderedJson::parse(evaluation->Results().ToJson())["errors"];
+    ASSERT_EQ(errors.size(), 2);
+    EXPECT_EQ(errors[0]["example"], 2);
+    EXPECT_EQ(errors[0]["word"], 3);
+    EXPECT_EQ(errors[0]["token"], "b");
+    EXPECT_TRUE(errors[0]["label"].is_null());
+    EXPECT_EQ(errors[0]["predicted"], "V");
+    EXPECT_EQ(errors[1]["word"], 2);
+    EXPECT_EQ(errors[1]["token"], "bcc");
+    EXPECT_EQ(errors[1]["label"], "N");
+    EXPECT_EQ(errors[1]["text"], (*tokenizer)->Decode(sentence.ids));
+  }
 }
 
 TEST(StoredTask, TaggersKeepHowTheyDecode) {
