@@ -296,7 +296,10 @@ void SetTask(DataGuess* guess) {
   guess->task = label.IsList() || !guess->separator.empty() ? GuessedTask::kSeveralLabels
                 : label.IsQuantity()                        ? GuessedTask::kNumber
                                                             : GuessedTask::kOneLabel;
-  if (guess->task == GuessedTask::kNumber && label.HasDecimalCommas())
+  const bool commas = guess->data.delimiter() == ";" &&
+                      absl::c_any_of(guess->columns,
+                          [](const Column& column) { return column.HasDecimalCommas(); });
+  if (commas || (guess->task == GuessedTask::kNumber && label.HasDecimalCommas()))
     guess->data.set_decimal_comma(true);
   if (guess->task == GuessedTask::kOneLabel) guess->labels = label.values();
   if (guess->task == GuessedTask::kSeveralLabels) guess->labels = label.Parts(guess->separator);

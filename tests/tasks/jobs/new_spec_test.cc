@@ -66,6 +66,17 @@ TEST_F(NewSpecTest, NumbersWithDecimalCommas) {
   EXPECT_TRUE(spec_.train().decimal_comma());
 }
 
+// Then a German spreadsheet reads the scores, too.
+TEST_F(NewSpecTest, DecimalCommasOfAnotherColumn) {
+  Write("n.csv", "text;price;label\n" + Rows("%t;%n;%l\n"));
+  Guess({"n.csv"});
+  EXPECT_EQ(spec_.train().label_field(), "label");
+  EXPECT_TRUE(spec_.train().decimal_comma());
+  Write("n.csv", "text,price,label\n" + Rows("%t,\"%n\",%l\n"));
+  Guess({"n.csv"});
+  EXPECT_FALSE(spec_.train().decimal_comma()) << "thousands, perhaps";
+}
+
 TEST_F(NewSpecTest, NoHeader) {
   Write("n.tsv", Rows("%l\t%t\n"));
   Guess({"n.tsv"});
