@@ -96,7 +96,7 @@ void CheckModel(const ModelSpec& model, SpecErrors* errors) {
   const bool existing = !model.start_from().empty();
   errors->AddIf(existing && model.has_encoder(), "model.encoder",
       "cannot be used with model.start_from, whose folder defines the shape: give only one of the "
-      "two");
+      "two (the setting model.encoder= removes it)");
   errors->AddIf(!existing && !model.has_encoder(), "model",
       "has neither start_from nor encoder: expected a folder to start from, or encoder {} for a "
       "new model");
