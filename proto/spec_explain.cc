@@ -91,7 +91,7 @@ std::string ExplainField(const FieldDescriptor* field, const std::string& path) 
   return text;
 }
 
-// Returns the words of `text` with single blanks between them.
+// Returns the words of `text` with single spaces between them.
 std::string Spaced(absl::string_view text) {
   return absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n_-"), absl::SkipEmpty()), " ");
 }

@@ -11,8 +11,8 @@
 namespace cloze {
 namespace {
 
-// Moves the start of a token's place behind the blanks there.
-void TrimBlanks(absl::string_view text, TextWord* place) {
+// Moves the start of a token's place behind the spaces there.
+void TrimSpaces(absl::string_view text, TextWord* place) {
   while (place->bytes.begin < place->bytes.end) {
     const CodePoint c = CodePointAt(text, place->bytes.begin);
     if (!IsSpace(c.value)) break;
@@ -20,8 +20,8 @@ void TrimBlanks(absl::string_view text, TextWord* place) {
   }
 }
 
-// True if a token starts a word although its tokenizer cuts only at blanks: words end at
-// punctuation and, in scripts without blanks, with each token.
+// True if a token starts a word although its tokenizer cuts only at spaces: words end at
+// punctuation and, in scripts without spaces, with each token.
 bool StartsWord(const Tokenizer& tokenizer, absl::string_view text, Span before, Span token) {
   if (tokenizer.data().kind != SubwordKind::kUnigram) return false;
   const bool follows = before.begin < before.end && before.end <= token.begin;
@@ -39,8 +39,8 @@ std::vector<TextWord> TokenizerWords(const Tokenizer& tokenizer, absl::string_vi
   int32_t word = -1;
   for (size_t i = 0; i < e.ids.size(); ++i) {
     TextWord token{e.bytes[i], e.chars[i]};
-    TrimBlanks(text, &token);
-    if (token.bytes.begin >= token.bytes.end) continue;  // blanks, which may be trimmed
+    TrimSpaces(text, &token);
+    if (token.bytes.begin >= token.bytes.end) continue;  // spaces, which may be trimmed
     if (e.words[i] != word || StartsWord(tokenizer, text, before, token.bytes))
       words.push_back(token);
     words.back().bytes.end = token.bytes.end;

@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxGrade = 1'000'000;
 inline constexpr size_t kMaxJudgements = 100'000;
 
 struct RetrievalData {
-  RetrievalTexts corpus;           // a document is its title, a blank and its text
+  RetrievalTexts corpus;           // a document is its title, a space and its text
   RetrievalTexts queries;          // those with a relevant document
   std::vector<Judgements> judged;  // of each query
   int64_t without_relevant = 0;    // queries left out because they have no relevant document

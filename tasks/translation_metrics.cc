@@ -40,7 +40,7 @@ absl::string_view WithoutSpaceAtEnd(absl::string_view text) {
   return text.substr(0, end);
 }
 
-// Replaces, from left to right, adjacent characters a and b that `match` by blanks around them.
+// Replaces, from left to right, adjacent characters a and b that `match` by spaces around them.
 std::string Separate(const std::string& text, bool (*match)(char a, char b),
     absl::string_view before, absl::string_view between, absl::string_view after) {
   std::string out;

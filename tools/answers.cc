@@ -134,7 +134,7 @@ std::string Carriers(const OrderedJson& words) {
   return absl::StrJoin(parts, "; ");
 }
 
-// Returns the columns of an answer: lists become words between blanks, labels between separators.
+// Returns the columns of an answer: lists become words between spaces, labels between separators.
 // Control characters of the model are escaped.
 Cells AnswerCells(const OrderedJson& answer, const std::string& separator, bool decimal_comma) {
   Cells cells;

@@ -111,7 +111,7 @@ class Command {
   // Adds a command, which `declare(Command&, Options&)` completes if it is chosen. Then runs
   // `work(Options)`. Files are opened by `work`, so that a missing file is Exit::kNoInput. The
   // first sentence of `help` appears in `cloze --help`. `--help` and `--threads` are in every
-  // command. `examples`: lines, each indented by two blanks. `ranks`: several ranks can run it.
+  // command. `examples`: lines, each indented by two spaces. `ranks`: several ranks can run it.
   template <typename Options, typename Declare, typename Work>
   void AddCommand(const std::string& name, const std::string& help, const std::string& examples,
       Declare declare, Work work, bool ranks = false) {

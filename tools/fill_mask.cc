@@ -29,7 +29,7 @@ absl::Status FillMask(FillMaskOptions options) {
 void AddFillMask(Command& app) {
   const auto declare = [](Command& command, FillMaskOptions& options) {
     AddInferOptions(command, &options.infer, false);
-    options.infer.input.blanks = true;
+    options.infer.input.blank_lines = true;
     command.Add("text", &options.infer.input.texts,
         "Texts with <mask>. Default: one per line of standard input.");
     AddInputFormat(command, &options.infer.input);

@@ -222,7 +222,7 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
 void AddGenerate(Command& app) {
   const auto declare = [](Command& command, GenerateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
-    options.infer.input.blanks = true;
+    options.infer.input.blank_lines = true;
     command.Add(
         "prompt", &options.infer.input.texts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
@@ -235,7 +235,7 @@ void AddGenerate(Command& app) {
     command.Add("--output-format", &options.output,
         "text: the prompt and its continuation (of ids, only the continuation), or the target of a "
         "source. jsonl: {\"text\": prompt, \"generated\": text, \"ids\": new ids}. ids: all ids, "
-        "between blanks; with an encoder those of the target.",
+        "between spaces; with an encoder those of the target.",
         {.choices = {"text", "jsonl", "ids"}});
     command.Add("--out", &options.infer.out,
         "File for the texts; it appears when all are written. Default: standard output.",

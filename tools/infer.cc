@@ -119,7 +119,7 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
 void AddInputOptions(Command& command, InputOptions* options) {
   command.Add(
       "input", &options->path, "File to read; - is standard input. Blank lines are empty texts.");
-  options->blanks = true;
+  options->blank_lines = true;
   AddInputFormat(command, options);
   command.Add("--pairs", &options->pairs, "Each line of text holds two texts, separated by a tab.");
   AddFieldOptions(command, options);
@@ -138,7 +138,7 @@ void AddInputFormat(Command& command, InputOptions* options) {
   command.Add("--input-format", &options->format,
       "text: one text per line. csv, tsv: a table with a header. jsonl: one JSON object per line, "
       "with \"text\" and optionally \"text_pair\" and \"id\". fasttext: labels that begin with "
-      "__label__, and a text. ids: token ids separated by blanks. Default: by the extension (.csv "
+      "__label__, and a text. ids: token ids separated by spaces. Default: by the extension (.csv "
       ".tsv .jsonl .json .ft); else as --format, if there is one; else text.",
       {.choices = {"text", "csv", "tsv", "jsonl", "fasttext", "ids"}});
   AddFileOptions(command, &options->reading, kReadAsTrained);
@@ -280,7 +280,8 @@ RecordSource SourceOf(const InferOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Predictor>> NewPredictor(Session& session,
     const InferOptions& options, const std::string& command, const DecodeOptions& decode) {
-  return Predictor::Create(session, {command, SourceOf(options), decode, options.input.blanks});
+  return Predictor::Create(
+      session, {command, SourceOf(options), decode, options.input.blank_lines});
 }
 
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {

@@ -23,7 +23,7 @@ struct InputOptions : RecordOptions {
   // text: the line is the text; with `pairs`, text TAB second text
   // jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
   //   "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
-  // ids: token ids between blanks, or an object with "ids"
+  // ids: token ids between spaces, or an object with "ids"
   // csv, tsv: rows of a table; fasttext: labels, which are left out, and a text
   // Empty: by the extension of the path; text for standard input and other names.
   std::string format = {};

@@ -28,7 +28,7 @@ absl::StatusOr<Passages> ReadPassages(const InputOptions& input) {
 absl::StatusOr<Passages> PassagesOf(const VectorIndex& index, InputOptions input,
     const std::string& path, const std::string& option) {
   if (path.empty()) return Passages{index.ids(), {}};
-  input.path = path, input.blanks = true;
+  input.path = path, input.blank_lines = true;
   input.text_pair_field.clear(), input.pairs = false;
   if (!FormatByExtension(path).empty()) input.format.clear();  // that of the queries
   ASSIGN_OR_RETURN(Passages passages, ReadPassages(input));

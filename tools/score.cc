@@ -106,7 +106,7 @@ absl::Status Score(ScoreCommandOptions options) {
     return Error(Exit::kUsage, "--out: --pairs prints JSON lines: expected a name without .", out);
   options.infer.input.path = options.inputs[0];
   options.infer.input.records = 2048;
-  options.infer.input.blanks = true;
+  options.infer.input.blank_lines = true;
   RETURN_IF_ERROR(CheckAnswersName(options.infer));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(RecordScorer scorer, RecordScorer::Create(session.get()));

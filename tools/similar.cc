@@ -39,7 +39,7 @@ absl::StatusOr<VectorSide> OpenSide(
   if (!text.empty())
     return UsageError("--text: expected with files of vectors, " + QuotePath(path) + " has texts");
   InputOptions input = options.infer.input;
-  input.path = path, input.blanks = true;
+  input.path = path, input.blank_lines = true;
   ASSIGN_OR_RETURN(side.passages, ReadPassages(input));
   if (side.passages.texts.empty()) return Error(Exit::kData, QuoteInput(path), ": no texts");
   ASSIGN_OR_RETURN(const std::vector<float> vectors,

@@ -126,7 +126,7 @@ absl::Status Tag(TagOptions options) {
   RETURN_IF_ERROR(SetHtml(&options.infer));
   RETURN_IF_ERROR(SetFormats(&options.infer));
   InputOptions& input = options.infer.input;
-  input.blanks = true;
+  input.blank_lines = true;
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const auto predictor,
       NewPredictor(*session, options.infer, "tag", {.viterbi = options.viterbi}));

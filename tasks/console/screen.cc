@@ -107,12 +107,12 @@ int Screen::columns() {
   return std::max(style_.width - 1, 1);
 }
 
-// Uses carriage return and blanks, which every terminal knows.
+// Uses carriage return and spaces, which every terminal knows.
 void Screen::DrawLive(const std::string& line) {
   const std::string visible = Cut(ForTerminal(line), columns());
   const size_t length = CountCodePoints(visible);
-  const size_t blanks = live_columns_ > length ? live_columns_ - length : 0;
-  Write(absl::StrCat("\r", visible, std::string(blanks, ' ')));
+  const size_t spaces = live_columns_ > length ? live_columns_ - length : 0;
+  Write(absl::StrCat("\r", visible, std::string(spaces, ' ')));
   live_columns_ = length;
 }
 

@@ -27,7 +27,7 @@ class History {
  public:
   void Add(double value);
   // Returns a block character for each of the newest `most` values, scaled from their lowest to
-  // their highest; blanks for values that are not finite.
+  // their highest; spaces for values that are not finite.
   std::string Sparkline(size_t most) const;
 
  private:

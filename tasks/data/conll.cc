@@ -12,7 +12,7 @@ constexpr int64_t kMaxWords = 1000000, kMaxSentenceBytes = 64 << 20, kMaxLooseLi
 constexpr const char* kConlluColumns[] = {
     "ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"};
 
-// Returns the columns of a row: separated by tabs if it has any, else by runs of blanks.
+// Returns the columns of a row: separated by tabs if it has any, else by runs of spaces.
 std::vector<absl::string_view> SplitColumns(absl::string_view row) {
   if (row.find('\t') != absl::string_view::npos) return absl::StrSplit(row, '\t');
   return absl::StrSplit(row, ' ', absl::SkipEmpty());
@@ -172,9 +172,9 @@ void AppendReplaced(absl::string_view line, int column, absl::string_view value,
     const size_t begin = columns[column].data() - line.data(), end = begin + columns[column].size();
     absl::StrAppend(out, line.substr(0, begin), Sanitized(value, tabs), line.substr(end));
   } else {
-    const bool blanks = !tabs && columns.size() > 1;
+    const bool spaces = !tabs && columns.size() > 1;
     absl::StrAppend(
-        out, row, blanks ? " " : "\t", Sanitized(value, !blanks), line.substr(row.size()));
+        out, row, spaces ? " " : "\t", Sanitized(value, !spaces), line.substr(row.size()));
   }
 }
 

@@ -1,5 +1,5 @@
 // FASTTEXT files: lines of a text with labels before it, behind it or in it. As in fastText
-// (readWord of its src/dictionary.cc), words are separated by blanks, tabs, vertical tabs, form
+// (readWord of its src/dictionary.cc), words are separated by spaces, tabs, vertical tabs, form
 // feeds, carriage returns and NULs, and every word with the prefix is a label:
 // __label__delivery __label__urgent the box was torn
 #include "absl/strings/str_cat.h"

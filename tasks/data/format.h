@@ -127,7 +127,7 @@ std::string ClassOfFile(const std::string& path);
 // Format::whole of formats with one record per line.
 size_t WholeLines(const std::string& text, const DataSpec& spec);
 
-// True if `text` has only blanks, tabs and carriage returns.
+// True if `text` has only spaces, tabs and carriage returns.
 bool IsBlank(absl::string_view text);
 
 // Returns the index from 0 of a column number counted from 1; -1 when `name` is no such number.

@@ -86,7 +86,7 @@ struct TextExample {
 };
 
 // Returns the labels of an example that was read with Labels::kSeveral: its list, or the parts
-// between separators without blanks around them.
+// between separators without spaces around them.
 std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator);
 
 // Words and their tags; `tags` is empty when labels are ignored. `lines` has the line of each word.
@@ -103,7 +103,7 @@ struct TaggedSentence {
 
 // Returns file_lines with the tag of word w replaced by values[w], or values[w] appended to rows in
 // which the column of tags would be the next. Keeps all other bytes. Control characters, tabs and
-// line ends in values become "_", and so do blanks where columns are separated by blanks.
+// line ends in values become "_", and so do spaces where columns are separated by spaces.
 std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::string> values);
 
 // kRequired: each text has one label (training, evaluation). kSeveral: the label field holds any

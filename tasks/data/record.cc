@@ -71,7 +71,7 @@ absl::Status SetTypes(const std::string& name, const JsonValue& value, Record* r
   return absl::OkStatus();
 }
 
-// The id of documents in BEIR's layout, whose text is the title, a blank and the text.
+// The id of documents in BEIR's layout, whose text is the title, a space and the text.
 constexpr char kBeirId[] = "_id";
 
 // The members of an object, in the order in which they are set.

@@ -31,11 +31,11 @@ struct Record {
 
 // Settings for reading records.
 struct RecordOptions {
-  bool ids = false;        // in place of texts: token ids between blanks, or objects with "ids"
-  bool pairs = false;      // each line of text is two texts with a tab between them
-  bool blanks = false;     // a blank line of text or ids is an empty record; else it is skipped
-  bool keep = false;       // fill Record::cells
-  int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
+  bool ids = false;          // in place of texts: token ids between spaces, or objects with "ids"
+  bool pairs = false;        // each line of text is two texts with a tab between them
+  bool blank_lines = false;  // a blank line of text or ids is an empty record; else it is skipped
+  bool keep = false;         // fill Record::cells
+  int32_t vocab_size = 0;    // ids must be smaller; 0: any id that is not negative
   // Names of columns or JSON members, as the user gave them; the ones given must be there. Default:
   // those of the DataSpec, if they are there, else the usual ones.
   std::string text_field = {}, text_pair_field = {}, id_field = {};

@@ -46,7 +46,8 @@ class TextFileReader : public FileReader {
       ASSIGN_OR_RETURN(const bool more, NextLine(wait, &chunk_, record));
       if (!more) return false;
       if (!record->wrong.ok()) return true;
-    } while (!request_.record.blanks && chunk_.find_first_not_of(" \t\r\v\f") == std::string::npos);
+    } while (
+        !request_.record.blank_lines && chunk_.find_first_not_of(" \t\r\v\f") == std::string::npos);
     record->wrong =
         Annotate(ParseTextRecord(std::move(chunk_), request_.record, request_.spec, record),
             QuotePath(path()), ":", record->line);
@@ -84,9 +85,9 @@ class TextFileReader : public FileReader {
 
 size_t PieceLength(absl::string_view text) {
   if (text.size() <= kPieceBytes) return text.size();
-  // A blank belongs to the next word.
-  const size_t blank = text.substr(0, kPieceBytes + 1).find_last_of(" \t\r\n");
-  if (blank != absl::string_view::npos && blank > 0) return blank;
+  // A space belongs to the next word.
+  const size_t space = text.substr(0, kPieceBytes + 1).find_last_of(" \t\r\n");
+  if (space != absl::string_view::npos && space > 0) return space;
   return Utf8Floor(text, kPieceBytes);
 }
 
