@@ -50,6 +50,99 @@ Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
   return kind;
 }
 
+absl::StatusOr<TextReader> OpenTexts(
+    const DataSpec& data, const Spec& spec, bool keep_lines = false) {
+  return TextReader::Open(data, LabelsToRead(spec), keep_lines, LabelRuleOf(spec));
+}
+
+absl::Status SetTarget(
+    const Spec& spec, const TextReader& reader, FoundLabels* found, LabelledText* item) {
+  const auto where = [&] { return reader.Where(item->text.line); };
+  const std::string& text = item->text.label;
+  float number = 0;
+  switch (spec.kind()) {
+    case Spec::SINGLE_LABEL: {
+      ASSIGN_OR_RETURN(const int32_t id, found->IdOf(text, where));
+      item->target.labels = {id};
+      break;
+    }
+    case Spec::MULTI_LABEL: {
+      ASSIGN_OR_RETURN(item->target.values,
+          found->ValuesOf(LabelsOf(item->text, spec.label_separator()), where));
+      break;
+    }
+    case Spec::REGRESSION:
+      if (!ParseDecimal(text, &number))
+        return Error(Exit::kData, where(), ": label_field: \"", Quote(text),
+            "\" is not a finite number in decimal notation",
+            HasDecimalComma(text)
+                ? " (a decimal comma? set decimal_comma: true beside label_field)"
+                : "; REGRESSION learns numbers, SINGLE_LABEL and MULTI_LABEL names");
+      item->target.values = {number};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Fill(const DataSpec& data, const Spec& spec, FoundLabels* found,
+    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+    DataStats* stats) {
+  ASSIGN_OR_RETURN(TextReader reader, OpenTexts(data, spec));
+  const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
+    if (!more) return found->Finish(data.files(0));
+    *bytes += item->text.text.size() + item->text.text_pair.size();
+    RETURN_IF_ERROR(SetTarget(spec, reader, found, item));
+    return true;
+  };
+  const bool pair = !data.text_pair_field().empty();
+  const auto encode = [&](const LabelledText& item, EncodedText* out) {
+    const auto& [text, text_pair] = std::tie(item.text.text, item.text.text_pair);
+    *out = SequencesOfText(
+        tokenizer, text, pair ? &text_pair : nullptr, spec.max_tokens(), spec.long_texts());
+    out->stats.empty_documents = out->stats.text_tokens == 0;
+    out->stats.bytes = text.size() + text_pair.size();
+    out->stats.invalid_bytes = CountInvalidUtf8(text) + CountInvalidUtf8(text_pair);
+    for (Example& window : out->windows) {
+      window.labels = item.target.labels;
+      window.values = item.target.values;
+    }
+  };
+  return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
+}
+
+// Returns the thresholds that were fitted to `labels` labels, if there are any.
+std::vector<float> ReadThresholds(size_t labels, JsonFields& fields) {
+  const Json* list = fields.Find("thresholds");
+  std::vector<float> thresholds;
+  if (list == nullptr) return thresholds;
+  for (const Json& item : list->is_array() ? *list : Json::array()) {
+    const double value = item.is_number() ? item.get<double>() : -1;
+    if (value >= 0 && value <= 1) thresholds.push_back(static_cast<float>(value));
+  }
+  if (thresholds.size() != labels || list->size() != labels)
+    fields.Fail("thresholds", "expected a probability for each of ", labels, " labels");
+  return thresholds;
+}
+
+OrderedJson AnswerOf(
+    const Decision& how, const std::vector<std::string>& labels, std::vector<float> scores) {
+  how.ToProbabilities(&scores);
+  if (how.kind == Spec::REGRESSION) return {{"label", labels[0]}, {"score", Decimal(scores[0])}};
+  OrderedJson all = OrderedJson::object();
+  for (size_t i = 0; i < scores.size(); ++i)
+    all.get_ref<OrderedJson::object_t&>().emplace_back(labels[i], Decimal(scores[i]));
+  if (how.kind == Spec::SINGLE_LABEL) {
+    const int64_t best = BestIndex(scores);
+    return {{"label", labels[best]}, {"score", Decimal(scores[best])}, {"scores", all}};
+  }
+  const std::vector<bool> chosen = how.Chosen(scores);
+  OrderedJson names = OrderedJson::array();
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i]) names.push_back(labels[i]);
+  }
+  return {{"labels", std::move(names)}, {"scores", all}};
+}
+
 class SequenceClassification : public LabelledTask {
  public:
   explicit SequenceClassification(const Spec& spec)
@@ -104,7 +197,7 @@ class SequenceClassification : public LabelledTask {
     spec_.set_threshold(threshold);
     spec_.set_kind(KindOf(config, fields));
     fields.Number("temperature", 1e-3, 1e3, &temperature_);
-    RestoreThresholds(config.labels.size(), fields);
+    thresholds_ = ReadThresholds(config.labels.size(), fields);
     pairs_ = fields.Bool("pairs", false);
     singles_ = max_tokens > 0 && !pairs_;
   }
@@ -135,7 +228,7 @@ class SequenceClassification : public LabelledTask {
     if (spec_.trim_labels()) kind.key.AddText("trim_labels");
     FoundLabels found(ids, evaluates);
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
-      return Fill(data, &found, tokenizer, options, writer, stats);
+      return Fill(data, spec_, &found, tokenizer, options, writer, stats);
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
@@ -177,7 +270,7 @@ class SequenceClassification : public LabelledTask {
   bool has_discrete_answers() const override { return spec_.kind() != Spec::REGRESSION; }
   std::string AnswerKey(const TextLogits& text) const override {
     if (spec_.kind() == Spec::REGRESSION) return "";
-    const OrderedJson answer = Answer(HowToDecide(), MeanLogits(text));
+    const OrderedJson answer = AnswerOf(HowToDecide(), labels(), MeanLogits(text));
     return ToJsonLine(answer[spec_.kind() == Spec::MULTI_LABEL ? "labels" : "label"]);
   }
   std::vector<float> Probabilities(const TextLogits& text) const override {
@@ -186,8 +279,9 @@ class SequenceClassification : public LabelledTask {
     return scores;
   }
   Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
-    return [this, how = HowToDecide()](
-               const Record&, const TextLogits& text) { return Answer(how, MeanLogits(text)); };
+    return [this, how = HowToDecide()](const Record&, const TextLogits& text) {
+      return AnswerOf(how, labels(), MeanLogits(text));
+    };
   }
 
  private:
@@ -196,15 +290,6 @@ class SequenceClassification : public LabelledTask {
     if (spec_.kind() == Spec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
     return LearnClassLabels(train, spec_, stop);
   }
-  absl::StatusOr<TextReader> OpenTexts(const DataSpec& data, bool keep_lines = false) const {
-    return TextReader::Open(data, LabelsToRead(spec_), keep_lines, LabelRuleOf(spec_));
-  }
-  absl::Status Fill(const DataSpec& data, FoundLabels* found, const Tokenizer& tokenizer,
-      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
-  absl::Status SetTarget(const TextReader& reader, FoundLabels* found, LabelledText* item) const;
-  OrderedJson Answer(const Decision& how, std::vector<float> scores) const;
-  // Reads the thresholds that were fitted to `labels` labels, if there are any.
-  void RestoreThresholds(size_t labels, JsonFields& fields);
   Decision HowToDecide() const {
     Decision how = {spec_.kind(), temperature_, thresholds_};
     if (thresholds_.empty()) how.thresholds.assign(labels().size(), spec_.threshold());
@@ -217,64 +302,9 @@ class SequenceClassification : public LabelledTask {
   bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
 };
 
-absl::Status SequenceClassification::SetTarget(
-    const TextReader& reader, FoundLabels* found, LabelledText* item) const {
-  const auto where = [&] { return reader.Where(item->text.line); };
-  const std::string& text = item->text.label;
-  float number = 0;
-  switch (spec_.kind()) {
-    case Spec::SINGLE_LABEL: {
-      ASSIGN_OR_RETURN(const int32_t id, found->IdOf(text, where));
-      item->target.labels = {id};
-      break;
-    }
-    case Spec::MULTI_LABEL: {
-      ASSIGN_OR_RETURN(item->target.values,
-          found->ValuesOf(LabelsOf(item->text, spec_.label_separator()), where));
-      break;
-    }
-    case Spec::REGRESSION:
-      if (!ParseDecimal(text, &number))
-        return Error(Exit::kData, where(), ": label_field: \"", Quote(text),
-            "\" is not a finite number in decimal notation",
-            HasDecimalComma(text)
-                ? " (a decimal comma? set decimal_comma: true beside label_field)"
-                : "; REGRESSION learns numbers, SINGLE_LABEL and MULTI_LABEL names");
-      item->target.values = {number};
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SequenceClassification::Fill(const DataSpec& data, FoundLabels* found,
-    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-    DataStats* stats) const {
-  ASSIGN_OR_RETURN(TextReader reader, OpenTexts(data));
-  const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
-    if (!more) return found->Finish(data.files(0));
-    *bytes += item->text.text.size() + item->text.text_pair.size();
-    RETURN_IF_ERROR(SetTarget(reader, found, item));
-    return true;
-  };
-  const bool pair = !data.text_pair_field().empty();
-  const auto encode = [&](const LabelledText& item, EncodedText* out) {
-    const auto& [text, text_pair] = std::tie(item.text.text, item.text.text_pair);
-    *out = SequencesOfText(
-        tokenizer, text, pair ? &text_pair : nullptr, spec_.max_tokens(), spec_.long_texts());
-    out->stats.empty_documents = out->stats.text_tokens == 0;
-    out->stats.bytes = text.size() + text_pair.size();
-    out->stats.invalid_bytes = CountInvalidUtf8(text) + CountInvalidUtf8(text_pair);
-    for (Example& window : out->windows) {
-      window.labels = item.target.labels;
-      window.values = item.target.values;
-    }
-  };
-  return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
-}
-
 // MULTI_LABEL: known labels in the model's order, then unknown ones.
 absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSpec& data) const {
-  ASSIGN_OR_RETURN(TextReader opened, OpenTexts(data, /*keep_lines=*/true));
+  ASSIGN_OR_RETURN(TextReader opened, OpenTexts(data, spec_, /*keep_lines=*/true));
   const auto reader = std::make_shared<TextReader>(std::move(opened));
   return [this, reader](LabelledRecord* item) -> absl::StatusOr<bool> {
     TextExample row;
@@ -301,18 +331,6 @@ absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSp
   };
 }
 
-void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields) {
-  const Json* list = fields.Find("thresholds");
-  thresholds_.clear();
-  if (list == nullptr) return;
-  for (const Json& item : list->is_array() ? *list : Json::array()) {
-    const double value = item.is_number() ? item.get<double>() : -1;
-    if (value >= 0 && value <= 1) thresholds_.push_back(static_cast<float>(value));
-  }
-  if (thresholds_.size() != labels || list->size() != labels)
-    fields.Fail("thresholds", "expected a probability for each of ", labels, " labels");
-}
-
 // MULTI_LABEL: the mean entropy of the labels. REGRESSION: the variance.
 absl::StatusOr<double> SequenceClassification::ChanceLoss(const ExampleStore& train) const {
   if (spec_.kind() == Spec::SINGLE_LABEL) return LabelledTask::ChanceLoss(train);
@@ -329,25 +347,6 @@ absl::StatusOr<double> SequenceClassification::ChanceLoss(const ExampleStore& tr
   double loss = 0;
   for (const double sum : sums) loss += Entropy({sum, texts - sum}) / static_cast<double>(n);
   return loss;
-}
-
-OrderedJson SequenceClassification::Answer(const Decision& how, std::vector<float> scores) const {
-  how.ToProbabilities(&scores);
-  if (spec_.kind() == Spec::REGRESSION)
-    return {{"label", labels()[0]}, {"score", Decimal(scores[0])}};
-  OrderedJson all = OrderedJson::object();
-  for (size_t i = 0; i < scores.size(); ++i)
-    all.get_ref<OrderedJson::object_t&>().emplace_back(labels()[i], Decimal(scores[i]));
-  if (spec_.kind() == Spec::SINGLE_LABEL) {
-    const int64_t best = BestIndex(scores);
-    return {{"label", labels()[best]}, {"score", Decimal(scores[best])}, {"scores", all}};
-  }
-  const std::vector<bool> chosen = how.Chosen(scores);
-  OrderedJson names = OrderedJson::array();
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    if (chosen[i]) names.push_back(labels()[i]);
-  }
-  return {{"labels", std::move(names)}, {"scores", all}};
 }
 
 absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(

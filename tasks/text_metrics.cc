@@ -17,6 +17,17 @@ using Spec = SequenceClassificationSpec;
 constexpr size_t kMaxLogits = size_t{1} << 24;
 constexpr int64_t kMaxAnswers = 1'000'000;
 
+// The texts that are kept for AUC and for fitting.
+struct KeptTexts {
+  std::vector<float> logits, values;  // [texts, labels]
+  std::vector<int32_t> targets;       // [texts] labels; of several: 1 if one is unseen
+};
+
+struct LossSums {
+  double sum = 0;
+  int64_t texts = 0;  // whose label the model has
+};
+
 class TextMetrics : public TextEvaluation {
  public:
   TextMetrics(const Model& model, const Spec& spec, const Decision& decision,
@@ -40,13 +51,13 @@ class TextMetrics : public TextEvaluation {
     std::vector<float> values = example.values;
     const int32_t target = single() ? example.labels[0] : values.back() > 0;
     if (several()) values.pop_back();
-    if (scored_ > 0 || logits_.size() + mean.size() > kMaxLogits) {
+    if (scored_ > 0 || kept_.logits.size() + mean.size() > kMaxLogits) {
       ScoreKept();
       return Score(mean, target, values);
     }
-    logits_.insert(logits_.end(), mean.begin(), mean.end());
-    targets_.push_back(target);
-    values_.insert(values_.end(), values.begin(), values.end());
+    kept_.logits.insert(kept_.logits.end(), mean.begin(), mean.end());
+    kept_.targets.push_back(target);
+    kept_.values.insert(kept_.values.end(), values.begin(), values.end());
   }
 
   // Fits what the spec asks for to the texts that are kept, then scores them.
@@ -54,24 +65,25 @@ class TextMetrics : public TextEvaluation {
     if (scored_ > 0) return;
     if (options_.fit) Fit();
     const size_t n = labels_.size();
-    for (size_t at = 0; at < logits_.size(); at += n) {
+    for (size_t at = 0; at < kept_.logits.size(); at += n) {
       const auto row = [&](const std::vector<float>& all) {
         return std::vector<float>(all.begin() + at, all.begin() + at + n);
       };
-      Score(row(logits_), targets_[at / n], several() ? row(values_) : std::vector<float>());
+      Score(row(kept_.logits), kept_.targets[at / n],
+          several() ? row(kept_.values) : std::vector<float>());
     }
   }
   void Fit() {
     const size_t n = labels_.size();
     if (spec_.calibrate()) {
-      decision_.temperature =
-          single() ? FitTemperature(logits_, n, targets_) : FitTemperature(logits_, values_);
+      decision_.temperature = single() ? FitTemperature(kept_.logits, n, kept_.targets)
+                                       : FitTemperature(kept_.logits, kept_.values);
     }
     if (!several() || spec_.thresholds() != Spec::BEST) return;
     for (size_t l = 0; l < n; ++l) {
       std::vector<float> column;
-      for (size_t i = l; i < logits_.size(); i += n)
-        column.push_back(Logistic(logits_[i] / decision_.temperature));
+      for (size_t i = l; i < kept_.logits.size(); i += n)
+        column.push_back(Logistic(kept_.logits[i] / decision_.temperature));
       decision_.thresholds[l] = BestThreshold(column, Positives(l), spec_.threshold());
     }
   }
@@ -83,11 +95,11 @@ class TextMetrics : public TextEvaluation {
     const Mat logits = {scaled.data(), 1, n, n, DType::kF32};
     ++scored_;
     if (several()) {
-      ++with_loss_;
-      loss_ += BinaryCrossEntropy(logits, values.data(), 0, arena_).loss;
+      ++loss_.texts;
+      loss_.sum += BinaryCrossEntropy(logits, values.data(), 0, arena_).loss;
     } else if (target < n) {  // else a label that the model does not have
-      ++with_loss_;
-      loss_ += SoftmaxCrossEntropy(logits, &target, 0, arena_).loss;
+      ++loss_.texts;
+      loss_.sum += SoftmaxCrossEntropy(logits, &target, 0, arena_).loss;
     }
     decision_.ToProbabilities(&mean);
     if (several()) {
@@ -127,24 +139,24 @@ class TextMetrics : public TextEvaluation {
   std::vector<bool> Positives(size_t label) const {
     std::vector<bool> positive;
     const size_t n = labels_.size();
-    for (size_t i = 0; i < logits_.size() / n; ++i)
+    for (size_t i = 0; i < kept_.logits.size() / n; ++i)
       positive.push_back(
-          single() ? targets_[i] == static_cast<int>(label) : values_[i * n + label] > 0);
+          single() ? kept_.targets[i] == static_cast<int>(label) : kept_.values[i * n + label] > 0);
     return positive;
   }
   // With two labels, the AUC of the second; else the mean over the labels whose AUC is defined.
   double Auc() const {
     const size_t n = labels_.size();
-    if (scored_ * n > logits_.size()) return kNaN;
+    if (scored_ * n > kept_.logits.size()) return kNaN;
     const double factor = 1 / decision_.temperature;
     std::vector<double> norms;  // of each text: log sum exp, so that factor logit - norm is log p
-    for (size_t i = 0; i < logits_.size(); i += n)
-      norms.push_back(single() ? LogSumExp(absl::MakeConstSpan(&logits_[i], n), factor) : 0);
+    for (size_t i = 0; i < kept_.logits.size(); i += n)
+      norms.push_back(single() ? LogSumExp(absl::MakeConstSpan(&kept_.logits[i], n), factor) : 0);
     double sum = 0, count = 0;
     for (size_t l = single() && n == 2 ? 1 : 0; l < n; ++l) {
       std::vector<double> scores;
       for (size_t i = 0; i < norms.size(); ++i)
-        scores.push_back(logits_[i * n + l] * factor - norms[i]);
+        scores.push_back(kept_.logits[i * n + l] * factor - norms[i]);
       const double auc = AreaUnderCurve(scores, Positives(l));
       if (!std::isnan(auc)) sum += auc, ++count;
     }
@@ -157,7 +169,7 @@ class TextMetrics : public TextEvaluation {
     MetricResults results = single() ? single_.Results() : several_.Results();
     results.values.emplace_back("auc", Auc());
     results.values.emplace_back("ece", calibration_.Error());
-    results.values.emplace_back("loss", loss_ / with_loss_ / (single() ? 1 : labels_.size()));
+    results.values.emplace_back("loss", loss_.sum / loss_.texts / (single() ? 1 : labels_.size()));
     if (options_.fit && spec_.calibrate())
       results.tables.emplace_back("temperature", JsonNumber(decision_.temperature));
     if (options_.fit && several() && spec_.thresholds() == Spec::BEST) {
@@ -180,14 +192,12 @@ class TextMetrics : public TextEvaluation {
   MultiLabelMetric several_;
   RegressionMetric number_;
   Calibration calibration_;
-  std::vector<float> logits_, values_;  // of the texts that are kept, [texts, labels]
-  std::vector<int32_t> targets_;        // [texts] labels; of several: 1 if one is unseen
+  KeptTexts kept_;
   std::vector<std::pair<int32_t, int64_t>> answers_;  // of each text: target, predicted label
   WrongTexts wrong_;
   Arena arena_;
-  double loss_ = 0;
+  LossSums loss_;
   int64_t texts_ = 0, scored_ = 0;
-  int64_t with_loss_ = 0;  // texts whose label the model has
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ struct Row {
 };
 
 std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
-  const TrainingNeed& need = plan.need;
+  const TrainingNeed& need = plan.memory.need;
   const bool limited = spec.runtime().memory_limit_mb() > 0;
   const ParamCount& count = plan.parameters;
   return {{"parameters", FormatCount(count.all),
@@ -49,8 +49,8 @@ std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
       {"other", Megabytes(need.other), "program, kernels, vocabulary, batches"},
       {"expected peak", Megabytes(need.total()),
           absl::StrCat(
-              limited ? "runtime.memory_limit_mb: " : "free here: ", Megabytes(plan.limit))},
-      {"micro_tokens", absl::StrCat(plan.micro_tokens), plan.note}};
+              limited ? "runtime.memory_limit_mb: " : "free here: ", Megabytes(plan.memory.limit))},
+      {"micro_tokens", absl::StrCat(plan.memory.micro_tokens), plan.memory.note}};
 }
 
 Row DataRow(const char* name, const DataEstimate& data) {
@@ -99,15 +99,15 @@ absl::Status PrintRows(const std::vector<Row>& rows) {
 }
 
 OrderedJson PlanJson(const RunPlan& plan) {
-  const TrainingNeed& need = plan.need;
+  const TrainingNeed& need = plan.memory.need;
   OrderedJson json = {{"parameters", plan.parameters.all}, {"trained", plan.parameters.trained},
-      {"compute", NameOf(plan.compute)}, {"micro_tokens", plan.micro_tokens},
+      {"compute", NameOf(plan.compute)}, {"micro_tokens", plan.memory.micro_tokens},
       {"memory_bytes",
           {{"weights", need.weights}, {"optimizer", need.optimizer}, {"packed", need.packed},
               {"activations", need.activations}, {"scratch", need.scratch}, {"other", need.other},
-              {"total", need.total()}, {"free", plan.limit}}},
-      {"fits", plan.fits.ok()}};
-  if (!plan.fits.ok()) return json;
+              {"total", need.total()}, {"free", plan.memory.limit}}},
+      {"fits", plan.memory.fits.ok()}};
+  if (!plan.memory.fits.ok()) return json;
   const auto data = [](const DataEstimate& estimate) -> OrderedJson {
     return {{"sequences", estimate.sequences}, {"tokens", estimate.tokens}};
   };
@@ -146,10 +146,10 @@ absl::Status PrintPlan(
   ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, how));
   if (options.json) {
     RETURN_IF_ERROR(WriteStdout(ToJsonLine(PlanJson(plan)) + "\n"));
-    return plan.fits;
+    return plan.memory.fits;
   }
   RETURN_IF_ERROR(PrintRows(MemoryRows(loaded.spec, plan)));
-  RETURN_IF_ERROR(plan.fits);
+  RETURN_IF_ERROR(plan.memory.fits);
   return PrintRows(TimeRows(plan, options, loaded.spec.repeat()));
 }
 

@@ -28,8 +28,12 @@ class Sax : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return false; }
   bool start_object(size_t) override { return Deeper() && Open(Json::object()); }
   bool start_array(size_t) override { return Deeper() && Open(Json::array()); }
-  bool end_object() override { return Shallower(); }
-  bool end_array() override { return Shallower(); }
+  bool end_object() override {
+    --depth_;
+    Close();
+    return true;
+  }
+  bool end_array() override { return end_object(); }
   bool parse_error(
       size_t position, const std::string&, const nlohmann::json::exception& e) override {
     constexpr int kSyntax = 101;
@@ -53,11 +57,6 @@ class Sax : public nlohmann::json_sax<Json> {
  private:
   bool Deeper() {
     return ++depth_ <= kMaxJsonDepth || Fail("nested deeper than ", kMaxJsonDepth, " levels");
-  }
-  bool Shallower() {
-    --depth_;
-    Close();
-    return true;
   }
 
   std::string error_;

@@ -53,11 +53,6 @@ class Ranks {
     char* data;
     int64_t bytes;
   };
-  // Returns the message of n floats; those to send are only read.
-  static Message MessageOf(int rank, const float* data, int64_t n) {
-    return {rank, reinterpret_cast<char*>(const_cast<float*>(data)),
-        n * static_cast<int64_t>(sizeof(float))};
-  }
   // Sends and receives. Messages between two ranks arrive in order.
   virtual void Exchange(absl::Span<const Message> /*send*/, absl::Span<const Message> /*receive*/) {
   }
@@ -89,6 +84,12 @@ class Ranks {
   std::atomic<bool> background_ = false;
   bool patient_ = false;  // in RunCollectively: the others may work for any time
 };
+
+// Returns the message of n floats; those to send are only read.
+inline Ranks::Message MessageOf(int rank, const float* data, int64_t n) {
+  return {rank, reinterpret_cast<char*>(const_cast<float*>(data)),
+      n * static_cast<int64_t>(sizeof(float))};
+}
 
 // The only rank of its process.
 Ranks& OneRank();

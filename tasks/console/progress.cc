@@ -48,27 +48,24 @@ Progress::Progress(Options options)
 
 Progress::~Progress() { Finish(); }
 
-void Progress::Smooth(const StepStats& stats) {
-  const double now = options_.clock(), elapsed = now - last_time_;
-  last_time_ = now;
-  total_tokens_ += stats.tokens;
-  weight_ = weight_ * kDecay + 1;
-  seconds_ = seconds_ * kDecay + elapsed;
-  tokens_ = tokens_ * kDecay + stats.tokens;
-  wait_ = wait_ * kDecay + stats.data_wait;
+void RecentSteps::Add(const StepStats& stats, double elapsed) {
+  weight = weight * kDecay + 1;
+  seconds = seconds * kDecay + elapsed;
+  tokens = tokens * kDecay + stats.tokens;
+  wait = wait * kDecay + stats.data_wait;
   if (stats.skipped) return;
-  loss_weight_ = loss_weight_ * kDecay + 1;
-  loss_ = loss_ * kDecay + stats.loss;
+  loss_weight = loss_weight * kDecay + 1;
+  loss = loss * kDecay + stats.loss;
 }
 
 std::string Progress::StatusLine(const StepStats& stats) const {
   const bool timed = options_.total_steps == 0;
   const double steps_left = stats.later_batches * (options_.total_steps - stats.step);
-  const double eta = timed ? stats.seconds_left : steps_left * (seconds_ / weight_);
+  const double eta = timed ? stats.seconds_left : steps_left * (recent_.seconds / recent_.weight);
   const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done)
                                   : absl::StrCat("/", options_.total_steps);
   return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s", stats.step, total,
-      smoothed_loss(), FormatCount(tokens_ / seconds_), FormatDuration(eta));
+      smoothed_loss(), FormatCount(recent_.tokens / recent_.seconds), FormatDuration(eta));
 }
 
 std::string Progress::LiveLine(const StepStats& stats) {
@@ -86,7 +83,10 @@ std::string Progress::LiveLine(const StepStats& stats) {
 }
 
 void Progress::Step(const StepStats& stats) {
-  Smooth(stats);
+  const double now = options_.clock();
+  recent_.Add(stats, now - last_time_);
+  last_time_ = now;
+  total_tokens_ += stats.tokens;
   const bool last =
       options_.total_steps == 0 ? stats.done >= 1 : stats.step >= options_.total_steps;
   const bool record =
@@ -104,8 +104,8 @@ void Progress::Step(const StepStats& stats) {
   nlohmann::ordered_json json = {{"step", stats.step}, {"steps", options_.total_steps},
       {"loss", stats.loss}, {"smoothed_loss", smoothed_loss()},
       {"learning_rate", stats.learning_rate}, {"grad_norm", stats.grad_norm},
-      {"tokens", total_tokens_}, {"tokens_per_second", tokens_ / seconds_},
-      {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
+      {"tokens", total_tokens_}, {"tokens_per_second", recent_.tokens / recent_.seconds},
+      {"data_wait_share", recent_.seconds > 0 ? std::min(recent_.wait / recent_.seconds, 1.0) : 0},
       {"seconds", options_.seconds + last_time_ - start_time_},
       {"memory_bytes", PeakMemory()}};  // of the process
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
@@ -121,7 +121,7 @@ void Progress::Step(const StepStats& stats) {
   json["time"] = Now();
   AppendLog(json.dump());
   AddEvents(stats.step, {{"train/loss", stats.loss}, {"train/learning_rate", stats.learning_rate},
-                            {"train/tokens_per_second", tokens_ / seconds_}});
+                            {"train/tokens_per_second", recent_.tokens / recent_.seconds}});
 }
 
 void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {

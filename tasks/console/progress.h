@@ -39,6 +39,14 @@ struct StepStats {
   absl::Span<const RankWork> ranks = {};
 };
 
+// Means over about the last 20 steps: decaying sums of values and of weights.
+struct RecentSteps {
+  double weight = 0, seconds = 0, tokens = 0, wait = 0;
+  double loss_weight = 0, loss = 0;  // of steps that were not skipped
+
+  void Add(const StepStats& stats, double elapsed);
+};
+
 // Not thread-safe. Never fails a run: warns once if the log cannot be written.
 class Progress {
  public:
@@ -75,13 +83,13 @@ class Progress {
   void Finish() { screen_.Finish(); }
   // The mean loss of about the last 20 steps; NaN before the first.
   double smoothed_loss() const {
-    return loss_weight_ > 0 ? loss_ / loss_weight_ : std::numeric_limits<double>::quiet_NaN();
+    return recent_.loss_weight > 0 ? recent_.loss / recent_.loss_weight
+                                   : std::numeric_limits<double>::quiet_NaN();
   }
   // Excludes the time since the last call from the speed.
   void SkipTime() { last_time_ = options_.clock(); }
 
  private:
-  void Smooth(const StepStats& stats);
   std::string StatusLine(const StepStats& stats) const;
   // The status with as much of a bar, a sparkline and the learning rate as the terminal has room
   // for.
@@ -99,8 +107,7 @@ class Progress {
   History losses_;
   std::string columns_;  // the header of the table of evaluations
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
-  // Means over about the last 20 steps: decaying sums of values and of weights.
-  double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0, wait_ = 0;
+  RecentSteps recent_;
   int64_t total_tokens_ = 0;
   Fd log_;
   bool warned_ = false, torn_ = false;

@@ -110,7 +110,7 @@ double NetworkSeconds(
 // A step takes as long as the rank with the most passes.
 void PlanStep(const TaskSpec& spec, const PlanOptions& options, double step_tokens, RunPlan* plan) {
   const Speed& speed = plan->speed;
-  const double passes = std::ceil(step_tokens / plan->micro_tokens - 0.01),
+  const double passes = std::ceil(step_tokens / plan->memory.micro_tokens - 0.01),
                most = std::ceil(passes / options.ranks) / std::max(passes, 1.0);
   const bool apart = spec.distributed().local_steps() > 1;
   plan->network_seconds = NetworkSeconds(
@@ -259,16 +259,16 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   const MemoryPlan memory(
       spec, inputs.config, plan.compute, ShapeOfData(inputs.train->store.stats()), options.ranks);
   plan.parameters = memory.parameters();
-  plan.limit = MemoryLimit(spec);
-  const auto micro = ChooseMicroTokens(loaded, memory, &plan.note);
-  plan.fits = micro.status();
-  plan.micro_tokens =
+  plan.memory.limit = MemoryLimit(spec);
+  const auto micro = ChooseMicroTokens(loaded, memory, &plan.memory.note);
+  plan.memory.fits = micro.status();
+  plan.memory.micro_tokens =
       micro.ok()
           ? *micro
           : std::max<int64_t>(spec.batch().has_micro_tokens() ? spec.batch().micro_tokens() : 0,
                 inputs.task->max_example_tokens());
-  plan.need = memory.Need(plan.micro_tokens);
-  if (!plan.fits.ok()) return plan;
+  plan.memory.need = memory.Need(plan.memory.micro_tokens);
+  if (!plan.memory.fits.ok()) return plan;
 
   const double scale = plan.train.sequences / inputs.train->store.size();
   const Batcher batcher(inputs.train->store, *inputs.task, spec.batch(), spec.seed());
@@ -276,7 +276,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   per_epoch *= scale;
   const double step_tokens = plan.train.tokens / per_epoch;
   const auto most = std::clamp<int64_t>(
-      std::llround(step_tokens), inputs.task->max_example_tokens(), plan.micro_tokens);
+      std::llround(step_tokens), inputs.task->max_example_tokens(), plan.memory.micro_tokens);
   ASSIGN_OR_RETURN(
       plan.speed, MeasureSpeed(spec, inputs, plan.compute, most, options.probe_seconds));
   PlanStep(spec, options, step_tokens, &plan);

@@ -37,16 +37,19 @@ struct Speed {
   double seconds = 0;                       // spent measuring
 };
 
-struct RunPlan {
-  // Model.
-  ParamCount parameters;
-  DType compute = DType::kF32;
-  // Memory.
+struct MemoryUse {
   int64_t micro_tokens = 0;
   std::string note;  // about micro_tokens; may be empty
   TrainingNeed need;
   int64_t limit = 0;  // bytes
-  absl::Status fits;  // kLimit with the reason if it does not fit; the rest is unknown then
+  absl::Status fits;  // kLimit with the reason if not; the rest of the plan is unknown then
+};
+
+struct RunPlan {
+  // Model.
+  ParamCount parameters;
+  DType compute = DType::kF32;
+  MemoryUse memory;
   // The choices of the run for what the spec does not set.
   std::vector<ChosenSetting> settings;
   // Run; under a time budget as far as it is expected to get.

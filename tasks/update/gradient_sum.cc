@@ -190,7 +190,7 @@ void GradientSum::Reduce(
       MergeParts(&own, count, false);
       const int owner = OwnerOf(at, ranks.size());
       if (owner != ranks.rank()) {
-        for (const Partial& part : own) send.push_back(Ranks::MessageOf(owner, part.data, count));
+        for (const Partial& part : own) send.push_back(MessageOf(owner, part.data, count));
         continue;
       }
       std::vector<Partial>& parts = sums.emplace_back(at, std::vector<Partial>()).second;
@@ -202,7 +202,7 @@ void GradientSum::Reduce(
         for (const Partial& subtree : SubtreesOf(starts[r], starts[r + 1])) {
           if (used == buffers.size()) buffers.emplace_back(kSliceFloats);
           parts.push_back({subtree.first, subtree.size, buffers[used++].data()});
-          receive.push_back(Ranks::MessageOf(r, parts.back().data, count));
+          receive.push_back(MessageOf(r, parts.back().data, count));
         }
       }
     }

@@ -37,7 +37,7 @@ void OuterOptimizer::Step() {
     std::vector<Arrays> of_ranks(size);
     std::vector<Ranks::Message> theirs, others, results;
     const auto add = [](int rank, const Arrays& arrays, int64_t n, auto* messages) {
-      for (float* data : arrays) messages->push_back(Ranks::MessageOf(rank, data, n));
+      for (float* data : arrays) messages->push_back(MessageOf(rank, data, n));
     };
     for (int r = 0; r < size; ++r) {
       for (int64_t a = 0; a < arrays; ++a)

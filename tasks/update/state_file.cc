@@ -41,11 +41,10 @@ absl::Span<const float> StateFile::Next() {
   const int64_t n = item.slice.n;
   if (ranks_.size() == 1) return item.data;
   std::vector<Ranks::Message> send, receive;
-  if (owner != 0 && owner == ranks_.rank())
-    send.push_back(Ranks::MessageOf(0, item.data.data(), n));
+  if (owner != 0 && owner == ranks_.rank()) send.push_back(MessageOf(0, item.data.data(), n));
   if (owner != 0 && ranks_.first()) {
     received_.resize(kSliceFloats);
-    receive.push_back(Ranks::MessageOf(owner, received_.data(), n));
+    receive.push_back(MessageOf(owner, received_.data(), n));
   }
   ranks_.Exchange(send, receive);
   return receive.empty() ? item.data : absl::MakeSpan(received_).first(n);
