@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxFitTokens = 3'000'000;
 constexpr double kPenalty = 0.1;
-// Of the linear model; fitting it needs some 200 bytes for each weight and 16 for each score.
+// Limits of the linear model: a fit needs some 200 bytes for each weight and 16 for each score.
 constexpr int64_t kMaxWeights = 1'000'000, kMaxScores = 5'000'000;
 constexpr int64_t kMinFeatures = 100;
 

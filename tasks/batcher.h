@@ -37,7 +37,7 @@ class Batcher {
 
   // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   absl::StatusOr<double> StepsPerEpoch() const;
-  // The same as earlier versions counted it: as if each batch had the mean size exactly.
+  // Returns StepsPerEpoch() as earlier versions counted it: each batch has the mean size exactly.
   double FullStepsPerEpoch() const;
 
   // Returns the mean batch size over the rest of the run, relative to the batch size at `done`.

@@ -12,11 +12,11 @@
 
 namespace cloze {
 
-// Of a retrieval collection the means of RetrievalScores, with cosines. Of scored pairs
-// spearman_cosine and pearson_cosine: the correlation of their scores with the
-// cosines of their vectors. Of other examples accuracy and mrr_at_10: how often the positive is the
-// nearest to the anchor among all positives and negatives, of another class, of up to 4,096
-// consecutive examples, and the mean of 1 / its rank up to rank 10.
+// Metrics of the vectors of texts. Retrieval collections have the means of RetrievalScores, with
+// cosines. Scored pairs have spearman_cosine and pearson_cosine: the correlation of their scores
+// with the cosines of their vectors. Other examples have accuracy and mrr_at_10: how often the
+// positive is the nearest to the anchor among all positives and negatives, of another class, of up
+// to 4,096 consecutive examples, and the mean of 1 / its rank up to rank 10.
 class VectorMetrics {
  public:
   static std::vector<Metric> All();

@@ -40,7 +40,7 @@ class Objective {
  public:
   virtual ~Objective() = default;
   // Returns the sequences to train in place of `example` when the share `done` of the run is done.
-  // Those with `joined` get into the batch of the one before.
+  // A sequence with `joined` gets into the batch of the one before.
   virtual std::vector<Example> Sequences(Example example, double /*done*/) const {
     return {std::move(example)};
   }

@@ -30,7 +30,7 @@ class Packer {
   absl::Status Add(const Example& sequence, uint64_t number) {
     return Add(sequence, number, std::ssize(sequence.ids));
   }
-  // The same for a sequence that others will be joined to: together they have `tokens` tokens.
+  // Appends a sequence that others will be joined to: together they have `tokens` tokens.
   absl::Status Add(const Example& sequence, uint64_t number, int64_t tokens);
   // Runs the batch, if it has a sequence.
   absl::Status Finish();

@@ -53,7 +53,7 @@ class Calibration {
 // derivative, the same bits for any number of threads. 1 without texts.
 float FitTemperature(
     absl::Span<const float> logits, int64_t labels, absl::Span<const int32_t> targets);
-// The same for the logistic function of each logit; `targets` has 1 or 0 for each.
+// Returns the temperature for the logistic function of each logit; `targets` has 1 or 0 for each.
 float FitTemperature(absl::Span<const float> logits, absl::Span<const float> targets);
 
 // Returns the threshold for which "probability >= threshold" has the highest F1: halfway between

@@ -285,7 +285,7 @@ class TokenTagging : public LabelledTask {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
-  // Of each word by itself, without the rules of spans and a CRF.
+  // Each word has its probabilities by itself, without the rules of spans and a CRF.
   std::vector<float> Probabilities(const TextLogits& text) const override {
     std::vector<float> all;
     for (int64_t row = 0; row < text.logits.rows; ++row) {

@@ -122,7 +122,7 @@ class Command {
       return [=] { return work(*options); };
     });
   }
-  // The same for a command with subcommands, which `declare` adds; it then returns no work.
+  // Adds a command with subcommands, which `declare` adds; it then returns no work.
   void AddLazily(const std::string& name, const std::string& help, const std::string& examples,
       const std::function<Run(Command&)>& declare);
 

@@ -28,8 +28,8 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 16;
 constexpr char kReaderGone[] = "cloze/reader-gone";
 
-// Of signals within this time, which `timeout` and mpirun send to a process and to its group, the
-// later ones are ignored.
+// Signals within this time after the first one are ignored: `timeout` and mpirun send a signal to a
+// process and to its group.
 constexpr double kSameRequestSeconds = 0.5;
 
 std::atomic<bool> stop = false;

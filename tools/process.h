@@ -19,7 +19,7 @@ namespace cloze {
 // because it may repeat a file. kIo when that fails, for example on a full disk. When the reader
 // has closed the pipe (EPIPE), IsReaderGone() is true for the error, and the program ends quietly.
 absl::Status WriteStdout(absl::string_view text);
-// The same for tables of AlignedTable, whose colours a terminal may obey.
+// Writes tables of AlignedTable, whose colours a terminal may obey, as WriteStdout does.
 absl::Status WriteTables(absl::string_view tables);
 bool IsReaderGone(const absl::Status& status);
 

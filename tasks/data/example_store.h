@@ -54,10 +54,10 @@ struct Example {
 // Statistics of a store.
 struct DataStats {
   int64_t documents = 0;        // documents, texts or sentences read
-  int64_t empty_documents = 0;  // of those, without a token
+  int64_t empty_documents = 0;  // documents without a token
   int64_t examples = 0;
   int64_t tokens = 0;       // in the store
-  int64_t text_tokens = 0;  // of those, not special
+  int64_t text_tokens = 0;  // tokens in the store that are not special
   int64_t bytes = 0;  // of UTF-8 of the texts of text_tokens; with max_examples an estimate for
                       // the last document
   int64_t words = 0;  // tagging only

@@ -26,7 +26,7 @@ std::vector<BeamSearch::Candidate> BeamSearch::BestCandidates(
       all.push_back({running_[i].score + log_probs[i][id], static_cast<int32_t>(i),
           static_cast<int32_t>(id)});
     }
-    // Of equal candidates the first is taken.
+    // The first of equal candidates is taken.
     const auto end = all.begin() + std::min(all.size(), 2 * beams_);
     std::partial_sort(all.begin(), end, all.end(), [&](const Candidate& a, const Candidate& b) {
       return a.score != b.score ? a.score > b.score : a.id < b.id;

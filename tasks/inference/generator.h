@@ -31,8 +31,8 @@ class Generator {
   // kMismatch unless the session has a decoder; kUsage for options that exclude each other or do
   // not fit the vocabulary. `session` must outlive this.
   static absl::StatusOr<Generator> Create(Session& session, GenerateOptions options);
-  // The same without checks, for evaluations. `tokenizer` may be null if there are no stop texts;
-  // all must outlive this.
+  // Checks nothing; for evaluations. `tokenizer` may be null if there are no stop texts; all must
+  // outlive this.
   Generator(Model& model, const ModelConfig& config, const Tokenizer* tokenizer, DType compute,
       GenerateOptions options);
 

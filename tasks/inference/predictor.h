@@ -31,7 +31,8 @@ class Predictor {
   absl::Status Answer(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
 
-  // The same, but calls f(i, answer), with the error of a wrong record that does not end the input.
+  // Does Answer, but calls f(i, answer) for record i, with the error of a wrong record that does
+  // not end the input.
   absl::Status AnswerOr(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(size_t i, absl::StatusOr<OrderedJson> answer)> f);
 

@@ -25,7 +25,7 @@ struct SweepSummary {
   // last field varying fastest.
   std::vector<Run> runs;
   int best = -1;  // index of the best run; -1: none
-  // Of seeds: mean and sample deviation (n - 1) of the values, and the mean loss.
+  // Sweeps of seeds: mean and sample deviation (n - 1) of the values, and the mean loss.
   double mean = kNaN, deviation = kNaN, loss = kNaN;
 };
 

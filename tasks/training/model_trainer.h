@@ -99,7 +99,7 @@ class ModelTrainer {
   }
 
  private:
-  // Of a step with Objective::spans_batches().
+  // The loss of a step with Objective::spans_batches().
   struct SpanningLoss {
     double loss;                                // mean
     int64_t first;                              // batch that is gradients[0]

@@ -40,7 +40,7 @@ struct RunOptions {
   Ranks* ranks = &OneRank();
   // Name and version of the program, for about.json.
   std::string program = {};
-  // Of a run that shares the streams of an earlier one; a run that resumes knows its own.
+  // Stores of the earlier run whose streams this run shares; a run that resumes knows its own.
   MadeStores made = {};
 };
 

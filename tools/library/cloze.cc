@@ -60,7 +60,7 @@ cloze_status Guarded(F f) noexcept {
   }
 }
 
-// The same as one call, for which a fork waits.
+// Runs Guarded(f) as one call, for which a fork waits.
 template <typename F>
 cloze_status Border(F f) noexcept {
   return Guarded([&]() -> absl::Status {
