@@ -31,7 +31,7 @@ ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
 
 void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
   if (config.encoder != nullptr) FreezeFixedPositions(*config.encoder, store);
-  if (config.has_fixed_positions()) store->Edit(PositionTable(config, *store)).trainable = false;
+  if (config.positions.is_fixed()) store->Edit(PositionTable(config, *store)).trainable = false;
 }
 
 // Fills position tables that are sinusoids, or start as such: sin (even columns i) and cos (odd i)
@@ -39,16 +39,16 @@ void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
 // columns come before the odd ones.
 void SetSinusoids(const ModelConfig& config, ParamStore* store) {
   if (config.encoder != nullptr) SetSinusoids(*config.encoder, store);
-  const bool fixed = config.has_fixed_positions();
-  if (!fixed && config.positions != Positions::kSinusoidalStart) return;
+  const bool fixed = config.positions.is_fixed();
+  if (!fixed && config.positions.kind != Positions::kSinusoidalStart) return;
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
-  const double amplitude = fixed ? 1 : std::sqrt(2.0) * config.initializer_range;
-  const bool halves = config.positions == Positions::kSinesFirst;
+  const double amplitude = fixed ? 1 : std::sqrt(2.0) * config.initializer.range;
+  const bool halves = config.positions.kind == Positions::kSinesFirst;
   const Mat table = store->value(PositionTable(config, *store));
   for (int64_t n = 0; n < table.rows; ++n) {
     for (int64_t i = 0; i < table.cols; ++i) {
       const double angle =
-          n / std::pow(double{config.sinusoid_base}, double(i - i % 2) / table.cols);
+          n / std::pow(double{config.positions.sinusoid_base}, double(i - i % 2) / table.cols);
       table.f32(n)[halves ? i / 2 + i % 2 * (table.cols + 1) / 2 : i] =
           static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }
@@ -60,7 +60,7 @@ void SetSinusoids(const ModelConfig& config, ParamStore* store) {
 void StartKeysAsQueries(float gain, ParamStore* store) {
   ParamId id = 0;
   const auto next = [&](Role role) {
-    const auto is = [&](const Param& p) { return p.role == role && p.part == Part::kWeight; };
+    const auto is = [&](const Param& p) { return p.role == role && p.kind == ParamKind::kWeight; };
     while (id < store->size() && !is(store->param(id))) ++id;
     return id < store->size();
   };
@@ -78,9 +78,9 @@ void StartKeysAsQueries(float gain, ParamStore* store) {
 float InitStddev(const Param& param, const ModelConfig& config) {
   const bool adds = param.role == Role::kAttentionOutput || param.role == Role::kOutput ||
                     param.role == Role::kTransform;
-  return config.scaled_outputs && adds
-             ? config.initializer_range / std::sqrt(2.0f * static_cast<float>(config.layers))
-             : config.initializer_range;
+  return config.initializer.scaled_outputs && adds
+             ? config.initializer.range / std::sqrt(2.0f * static_cast<float>(config.layers))
+             : config.initializer.range;
 }
 
 // Returns `config` with an output matrix of its own if that of an adapter may differ from the word
@@ -163,11 +163,11 @@ Model::Model(const Adapter& adapter) : Model(adapter.config()) {
 
 Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
     : Model(WithOutput(base, adapters)) {
-  std::vector<ParamId> own(params_.size());
-  std::iota(own.begin(), own.end(), 0);
+  std::vector<ParamId> base_ids(params_.size());
+  std::iota(base_ids.begin(), base_ids.end(), 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
     backbone_.AddLora(&params_, adapters[i].Plan(i));
-    replaced_.push_back(own);
+    replaced_.push_back(base_ids);
     for (const Param& p : adapters[i].whole()) {
       const ParamId id = params_.Find(p.name);
       CLOZE_CHECK(id >= 0);
@@ -192,7 +192,7 @@ void Model::Allocate(bool training, Memory memory) {
 
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
-    params_.Initialize(id, seed, InitStddev(params_.param(id), config_));
+    InitializeParam(id, seed, InitStddev(params_.param(id), config_), &params_);
   SetSinusoids(config_, &params_);
   if (config_.training.query_key_start > 0)
     StartKeysAsQueries(config_.training.query_key_start, &params_);
@@ -214,7 +214,7 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
       folder, config_, &params_, &report, except, mode == LoadMode::kAll ? nullptr : &deferred));
   words_ = std::move(deferred.words);
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (IsLora(params_.param(id))) params_.Initialize(id, seed, config_.initializer_range);
+    if (IsLora(params_.param(id))) InitializeParam(id, seed, config_.initializer.range, &params_);
   }
   for (const ModelConfig& auxiliary : config_.training.auxiliary) {
     LoadReport further;
@@ -223,16 +223,18 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   }
   for (const std::string& name : report.missing) {
     const ParamId id = params_.Find(name);
-    params_.Initialize(id, seed, InitStddev(params_.param(id), config_));
+    InitializeParam(id, seed, InitStddev(params_.param(id), config_), &params_);
   }
   *fresh = report.missing;
   params_.Changed();
   return absl::OkStatus();
 }
 
-absl::Status Model::LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
-    uint64_t seed, std::vector<std::string>* fresh) {
-  std::vector<bool> known(params_.size());
+absl::Status LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
+    uint64_t seed, Model* model, std::vector<std::string>* fresh) {
+  ParamStore& params = model->params();
+  const ModelConfig& joined = model->config();
+  std::vector<bool> known(params.size());
   for (const bool decodes : {false, true}) {
     const std::string& folder = decodes ? decoder : encoder;
     ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(folder));
@@ -241,27 +243,27 @@ absl::Status Model::LoadEncoderAndDecoder(const std::string& encoder, const std:
     Model part(config, /*training=*/false);
     std::vector<std::string> missing;
     RETURN_IF_ERROR(part.Load(folder, seed, &missing));
-    const Family& family = decodes ? *config_.family : *config_.encoder->family;
-    for (ParamId from = 0; from < part.params_.size(); ++from) {
-      const std::string& name = part.params_.param(from).name;
-      const ParamId to = params_.Find(absl::StrCat(family.part_prefix,
+    const Family& family = decodes ? *joined.family : *joined.encoder->family;
+    for (ParamId from = 0; from < part.params().size(); ++from) {
+      const std::string& name = part.params().param(from).name;
+      const ParamId to = params.Find(absl::StrCat(family.joined.prefix,
           decodes ? name : std::string(absl::StripPrefix(name, config.family->prefix))));
       CLOZE_CHECK(to >= 0);
       if (absl::c_linear_search(missing, name)) continue;
-      const ConstMat values = part.params_.value(from);
-      absl::c_copy(absl::MakeSpan(values.f32(), params_.param(to).size()), params_.value(to).f32());
+      const ConstMat values = part.params().value(from);
+      absl::c_copy(absl::MakeSpan(values.f32(), params.param(to).size()), params.value(to).f32());
       known[to] = true;
     }
   }
   bool crosses = false;
-  for (ParamId id = 0; id < params_.size(); ++id) {
+  for (ParamId id = 0; id < params.size(); ++id) {
     if (known[id]) continue;
-    params_.Initialize(id, seed, config_.initializer_range);
-    const bool cross = params_.param(id).layer < config_.layers;
+    InitializeParam(id, seed, joined.initializer.range, &params);
+    const bool cross = params.param(id).layer < joined.layers;
     if (!cross || !std::exchange(crosses, true))
-      fresh->push_back(cross ? "the decoder's attention to the encoder" : params_.param(id).name);
+      fresh->push_back(cross ? "the decoder's attention to the encoder" : params.param(id).name);
   }
-  params_.Changed();
+  params.Changed();
   return absl::OkStatus();
 }
 

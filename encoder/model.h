@@ -56,16 +56,14 @@ class Model {
   // added to `fresh`, and LoRAs. Parameters in `except` keep their values. Errors of LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
       const std::vector<std::string>& except = {}, LoadMode mode = LoadMode::kAll);
-  // Loads an encoder-decoder of JoinEncoderDecoder from the folders of its encoder and its decoder.
-  // Initializes the parameters that neither folder has: the attention to the encoder and, without
-  // a masked-LM head, the decoder's head. Appends their names to *fresh, one for all of the
-  // attention. Errors of LoadConfig and Load.
-  absl::Status LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
-      uint64_t seed, std::vector<std::string>* fresh);
-  // Read the embeddings of `ids` (< vocab), or all, if Load for passes has not read them yet.
-  // Errors of LazyRows::Read.
+  // Reads the embeddings of `ids` (< vocab), if Load for passes has not read them yet. Errors of
+  // LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
-  absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
+  // Reads and returns all word embeddings [vocab, embedding]. Errors of LazyRows::Read.
+  absl::StatusOr<ConstMat> WordEmbeddings() {
+    RETURN_IF_ERROR(words_.ReadAll());
+    return params_.value(backbone_.word_embeddings());
+  }
 
   // From now on passes multiply the layers of IsInt8Layer, or those of them that are `wanted`, in
   // int8, and so does the attention of blocks whose queries, keys and values they are (see
@@ -82,7 +80,7 @@ class Model {
     Backbone backbone;
     Head head;
   };
-  // Those of ModelConfig::training.auxiliary, in its order.
+  // Returns the models of ModelConfig::training.auxiliary, in its order.
   const std::vector<Auxiliary>& auxiliary() const { return auxiliary_; }
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
@@ -115,6 +113,13 @@ class Model {
   Arena arena_;
   Matmul matmul_;
 };
+
+// Loads an encoder-decoder of JoinEncoderDecoder from the folders of its encoder and its decoder.
+// Initializes the parameters that neither folder has: the attention to the encoder and, without a
+// masked-LM head, the decoder's head. Appends their names to *fresh, one for all of the attention.
+// Errors of LoadConfig and Model::Load.
+absl::Status LoadEncoderAndDecoder(const std::string& encoder, const std::string& decoder,
+    uint64_t seed, Model* model, std::vector<std::string>* fresh);
 
 // Loads a model for inference from the folder `base` and the adapter in the folder `adapter` (may
 // be empty). kMismatch if the weights lack a part of the head.

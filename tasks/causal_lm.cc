@@ -11,7 +11,7 @@ class CausalLm : public LanguageModelTask {
 
   absl::Status CheckModel(const LoadedSpec& loaded, const ModelConfig& config) const override {
     if (config.encoder != nullptr) return Task::CheckModel(loaded, config);
-    if (!config.causal)
+    if (!config.attention.causal)
       return SpecError(loaded, name(),
           "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 folder");
     return CheckLength(loaded, "max_tokens", max_tokens(), config);

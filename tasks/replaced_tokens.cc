@@ -104,18 +104,19 @@ ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool share
   config.training.auxiliary.clear();
   config.head = HeadKind::kMaskedLm;
   config.pooler = config.untied = false;
-  config.embedding =
+  config.embeddings.size =
       discriminator.has(Role::kEmbeddingsProjection) ? discriminator.embedding_size() : 0;
   if (shares_embeddings && !discriminator.has(Role::kEmbeddingsProjection)) {
     config.layers = std::max<int32_t>(1, std::lround(size * discriminator.layers));
-    if (!config.local.empty()) config.local.resize(config.layers);
+    if (!config.attention.local.empty()) config.attention.local.resize(config.layers);
   } else {
     config.hidden = scaled(discriminator.hidden);
     config.intermediate = scaled(discriminator.intermediate);
     config.heads = std::max(1, config.hidden / 64);
     while (config.hidden % config.heads != 0) --config.heads;
   }
-  if (!shares_embeddings && config.has_position_table()) config.positions = Positions::kLearned;
+  if (!shares_embeddings && config.positions.has_table())
+    config.positions.kind = Positions::kLearned;
   return config;
 }
 

@@ -14,7 +14,8 @@ absl::Status Task::CheckModel(const LoadedSpec& loaded, const ModelConfig& confi
   if (config.encoder != nullptr)
     return SpecError(
         loaded, name_, "the model is an encoder-decoder: expected sequence_to_sequence");
-  if (config.causal) return SpecError(loaded, name_, "the model is a decoder: expected causal_lm");
+  if (config.attention.causal)
+    return SpecError(loaded, name_, "the model is a decoder: expected causal_lm");
   return CheckLength(loaded, "max_tokens", max_tokens(), config);
 }
 

@@ -24,7 +24,7 @@ absl::Status DrawAttention(AttentionOptions options) {
   if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze attention` takes one adapter, without a name");
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
-  const int64_t most = std::min(kMaxShownTokens, session->max_tokens());
+  const int64_t most = std::min<int64_t>(kMaxShownTokens, session->config().max_tokens());
   int64_t cut = 0;
   const bool pair = !options.pair.empty();
   const Encoding encoding =

@@ -46,11 +46,11 @@ std::vector<Query> CheckQueries(const Session& session) {
   std::vector<Query> queries;
   for (const int64_t length : {3, 64, 17}) {
     Query query;
-    for (int64_t i = 0; i < std::min(length, session.max_tokens()); ++i) {
+    for (int64_t i = 0; i < std::min<int64_t>(length, config.max_tokens()); ++i) {
       const int32_t id = Philox::Below(philox(length, i, 0)[0], config.vocab);
       query.ids.push_back(i == 5 ? config.pad_id : id);  // a text may hold padding
     }
-    query.second = config.token_types > 1 ? query.ids.size() / 2 : query.ids.size();
+    query.second = config.embeddings.token_types > 1 ? query.ids.size() / 2 : query.ids.size();
     query.rows = {0};
     if (!TypeOf(config.head).per_text) SetAllRows(&query);
     queries.push_back(std::move(query));
@@ -68,7 +68,8 @@ OnnxBatch BatchOf(const std::vector<Query>& queries, const ModelConfig& config) 
       const bool token = i < static_cast<int64_t>(query.ids.size());
       batch.input_ids.push_back(token ? query.ids[i] : config.pad_id);
       batch.attention_mask.push_back(token);
-      if (config.token_types > 1) batch.token_type_ids.push_back(token && i >= query.second);
+      if (config.embeddings.token_types > 1)
+        batch.token_type_ids.push_back(token && i >= query.second);
     }
   }
   return batch;

@@ -26,7 +26,7 @@ struct LabelledTexts {
   }
 
   absl::StatusOr<AnswersAndScore> Answer(Session& session) const {
-    RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
+    RETURN_IF_ERROR(session.model().WordEmbeddings().status());  // reads them all
     AnswersAndScore result;
     const auto on_text = [&](const TextLogits& text) {
       std::string key = data.task->AnswerKey(text);

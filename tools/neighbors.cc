@@ -32,7 +32,7 @@ class Embeddings {
     }
     ASSIGN_OR_RETURN(e.session_, Session::Open(path, DType::kF32));
     ASSIGN_OR_RETURN(e.tokenizer_, e.session_->TokenizerOr());
-    ASSIGN_OR_RETURN(e.table_, e.session_->WordEmbeddings());
+    ASSIGN_OR_RETURN(e.table_, e.session_->model().WordEmbeddings());
     return e;
   }
 

@@ -143,7 +143,7 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(
       const Answerer answer, OpenComparison(options.model, options.comparison, *session));
   ASSIGN_OR_RETURN(const AnswersAndScore before, answer(*session));
-  RETURN_IF_ERROR(session->WordEmbeddings().status());  // reads them all
+  RETURN_IF_ERROR(session->model().WordEmbeddings().status());  // reads them all
   ModelConfig config = session->config();
   config.original = HashParams(session->model().params(), config);
   ASSIGN_OR_RETURN(const Plan plan, MakePlan(answer, before, *session, options.max_loss));

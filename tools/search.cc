@@ -82,7 +82,7 @@ ConstMat RowsOf(const VectorIndex& vectors, int64_t begin, int64_t n) {
 // is the output or, with two labels, the probability of the second.
 absl::Status Rerank(SearchParts& parts, const std::string& query, std::vector<Hit>* hits) {
   ASSIGN_OR_RETURN(const Tokenizer* const tokenizer, parts.reranker->TokenizerOr());
-  const int64_t longest = parts.reranker->max_tokens();
+  const int64_t longest = parts.reranker->config().max_tokens();
   std::vector<Query> pairs;
   for (const Hit& hit : *hits) {
     EncodedText pair = SequencesOfText(*tokenizer, query, &parts.passages.texts[hit.row], longest,

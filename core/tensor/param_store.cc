@@ -84,9 +84,9 @@ void ParamStore::Allocate(bool training) {
   Changed();
 }
 
-void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
-  const Param& param = params_[id];
-  float* out = at(values_) + param.offset;
+void InitializeParam(ParamId id, uint64_t seed, float stddev, ParamStore* store) {
+  const Param& param = store->param(id);
+  float* out = store->value(id).f32();
   if (param.init == Init::kZero || param.init == Init::kOne) {
     std::fill(out, out + param.size(), param.init == Init::kOne ? 1.0f : 0.0f);
   } else {
@@ -100,7 +100,7 @@ void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
                                               : stddev * Normal(philox, stream, i, limit);
     });
   }
-  Changed();
+  store->Changed();
 }
 
 ParamId ParamStore::Find(const std::string& name, int adapter) const {
@@ -114,19 +114,20 @@ ParamId ParamStore::Find(const std::string& name, int adapter) const {
   return found;
 }
 
-ParamId ParamStore::Find(Role role, Part part, int layer) const {
+ParamId ParamStore::Find(Role role, ParamKind kind, int layer) const {
   for (ParamId id = 0; id < size(); ++id) {
     const Param& p = params_[id];
-    if (p.role == role && p.part == part && p.layer == layer && p.adapter < 0) return id;
+    if (p.role == role && p.kind == kind && p.layer == layer && p.adapter < 0) return id;
   }
   return -1;
 }
 
-int64_t ParamStore::FirstGradientFrom(int layer) const {
-  auto first = static_cast<int64_t>(grads().size());
-  for (auto param = params_.rbegin(); param != params_.rend(); ++param) {
-    if (param->trainable && param->layer < layer) break;
-    if (param->trainable) first = param->grad_offset;
+int64_t FirstGradientFrom(int layer, const ParamStore& store) {
+  auto first = static_cast<int64_t>(store.grads().size());
+  for (ParamId id = store.size() - 1; id >= 0; --id) {
+    const Param& param = store.param(id);
+    if (param.trainable && param.layer < layer) break;
+    if (param.trainable) first = param.grad_offset;
   }
   return first;
 }
@@ -134,7 +135,7 @@ int64_t ParamStore::FirstGradientFrom(int layer) const {
 Mat ParamStore::grad(ParamId id) const {
   const Param& param = params_[id];
   return param.grad_offset < 0 ? Mat()
-                               : View(at(grads_) + param.grad_offset, param.rows, param.cols);
+                               : View(FloatsOf(grads_) + param.grad_offset, param.rows, param.cols);
 }
 
 }  // namespace cloze

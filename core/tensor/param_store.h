@@ -20,10 +20,10 @@ using ParamId = int;
 // sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
-// The module of a parameter, and its part of the module: weight, bias and so on. The store keeps
-// numbers; encoder/modules/roles.h names them.
+// The module of a parameter, and what the parameter is in it: weight, bias and so on. The store
+// keeps numbers; encoder/modules/roles.h names them.
 enum class Role : uint8_t;
-enum class Part : uint8_t;
+enum class ParamKind : uint8_t;
 
 // Identifies a parameter, or a module, whose parameters get their keys from KeyOf().
 struct ParamKey {
@@ -33,7 +33,7 @@ struct ParamKey {
   // last block is -2.
   int layer = 0;
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
-  Part part = {};
+  ParamKind kind = {};
   bool shared = false;  // uses the parameters of an earlier module with the same key
 };
 
@@ -64,6 +64,11 @@ struct Param : ParamKey {
   }
 };
 
+// Returns the numbers of `memory`, which may be empty.
+inline float* FloatsOf(const LargeMemory& memory) {
+  return memory.bytes() > 0 ? memory.as<float>().data() : reinterpret_cast<float*>(NoMemory());
+}
+
 // Built in two steps: modules Add() their parameters, then Allocate() lays them out, each at the
 // start of a cache line. `adjacent` ones follow the previous parameter without a gap, so that
 // query, key and value form one [3H, H] matrix.
@@ -84,33 +89,28 @@ class ParamStore {
   void Allocate(bool training);
   // Saves memory if only few values will be read. Call before the first access.
   void ExpectFewValues() { values_.UseSmallPages(); }
-  // Initializes parameter `id`: from Normal(0, stddev) or another distribution, or with 0 or 1.
-  // Depends only on seed and name.
-  void Initialize(ParamId id, uint64_t seed, float stddev);
 
   int size() const { return static_cast<int>(params_.size()); }
   const Param& param(ParamId id) const { return params_[id]; }
   // Returns the parameter `name` of an adapter, else that of the model itself, else -1.
   ParamId Find(const std::string& name, int adapter = -1) const;
   // Returns the model's own parameter of this kind in `layer`, or -1.
-  ParamId Find(Role role, Part part, int layer) const;
-  // Returns the offset in grads() from which all gradients belong to `layer` or a later layer.
-  int64_t FirstGradientFrom(int layer) const;
+  ParamId Find(Role role, ParamKind kind, int layer) const;
 
   Mat value(ParamId id) {
-    return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
+    return View(FloatsOf(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
   ConstMat value(ParamId id) const {
-    return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
+    return View(FloatsOf(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
   // Returns an empty Mat if the parameter is not trainable.
   Mat grad(ParamId id) const;
 
-  absl::Span<float> values() { return {at(values_), static_cast<size_t>(values_size_)}; }
+  absl::Span<float> values() { return {FloatsOf(values_), static_cast<size_t>(values_size_)}; }
   absl::Span<const float> values() const {
-    return {at(values_), static_cast<size_t>(values_size_)};
+    return {FloatsOf(values_), static_cast<size_t>(values_size_)};
   }
-  absl::Span<float> grads() const { return {at(grads_), static_cast<size_t>(grads_size_)}; }
+  absl::Span<float> grads() const { return {FloatsOf(grads_), static_cast<size_t>(grads_size_)}; }
   // Exchanges the buffer of the gradients with one of the same size.
   void SwapGrads(LargeMemory* other) { std::swap(grads_, *other); }
 
@@ -121,15 +121,18 @@ class ParamStore {
   void TrainableChanged() { ++version_; }
 
  private:
-  static float* at(const LargeMemory& memory) {
-    return memory.bytes() > 0 ? memory.as<float>().data() : reinterpret_cast<float*>(NoMemory());
-  }
-
   std::vector<Param> params_;
   LargeMemory values_, grads_;
   int64_t values_size_ = 0, grads_size_ = 0;
   uint64_t version_ = 1, frozen_version_ = 1;
 };
+
+// Initializes parameter `id`: from Normal(0, stddev) or another distribution, or with 0 or 1.
+// Depends only on seed and name.
+void InitializeParam(ParamId id, uint64_t seed, float stddev, ParamStore* store);
+
+// Returns the offset in grads() from which all gradients belong to `layer` or a later layer.
+int64_t FirstGradientFrom(int layer, const ParamStore& store);
 
 }  // namespace cloze
 

@@ -34,7 +34,7 @@ constexpr absl::string_view kAlbertMembers[] = {
 
 // Further defaults of transformers; new models have dropout.
 void ReadAlbert(JsonFields& /*fields*/, ModelConfig* config) {
-  config->dropout = config->attention_dropout = 0;
+  config->dropout = config->attention.dropout = 0;
   config->classifier_dropout = 0.1f;
 }
 
@@ -49,10 +49,9 @@ constinit const Family kAlbert = {
     .model_type = "albert",
     .classes = "Albert",
     .prefix = "albert.",
-    .architecture = {.embedding = 128,
-        .projects_always = true,
-        .activation = ActivationKind::kGeluTanh,
-        .groups = 1},
+    .architecture = {.embeddings = {.size = 128, .projected = true},
+        .mlp = {.activation = ActivationKind::kGeluTanh},
+        .sharing = {.groups = 1}},
     .in_spec = EncoderSpec::ALBERT,
     .keys = {.classifier_dropout = "classifier_dropout_prob",
         .embedding = "embedding_size",

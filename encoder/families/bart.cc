@@ -64,9 +64,9 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
     if (!fields.Bool(shared, true)) fields.Fail(shared, "false: expected true (not supported)");
   }
   fields.Integer("d_model", true, 1, kMaxHidden, &config->hidden);
-  fields.Number("init_std", 0, 100, &config->initializer_range);
+  fields.Number("init_std", 0, 100, &config->initializer.range);
   if (fields.Bool("scale_embedding", false))
-    config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
+    config->embeddings.scale = std::sqrt(static_cast<float>(config->hidden));
   GenerationConfig& generation = config->generation;
   fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
   fields.Integer("decoder_start_token_id", true, 0, kMaxTokenId, &generation.start_id);
@@ -93,8 +93,8 @@ void WriteBartOrMarian(const ModelConfig& config, Json* json) {
   const GenerationConfig& generation = config.generation;
   out["is_encoder_decoder"] = true;
   out["max_position_embeddings"] = config.max_tokens();
-  out["scale_embedding"] = config.embedding_scale != 1;
-  out["init_std"] = Decimal(config.initializer_range);
+  out["scale_embedding"] = config.embeddings.scale != 1;
+  out["init_std"] = Decimal(config.initializer.range);
   out["activation_dropout"] = 0.0;
   out["eos_token_id"] = id(config.end_id);
   out["bos_token_id"] = nullptr;
@@ -138,14 +138,11 @@ constinit const Family kBart = {
     .model_type = "bart",
     .classes = "Bart",
     .prefix = "model.",
-    .source = &kBartEncoder,
-    .source_class = "BartForConditionalGeneration",
-    .architecture = {.token_types = 0,
-        .max_positions = 1024,
-        .position_offset = 2,
-        .causal = true,
-        .cross_attention = true,
-        .norm_epsilon = 1e-5f},
+    .joined = {.encoder = &kBartEncoder, .class_name = "BartForConditionalGeneration"},
+    .architecture = {.embeddings = {.token_types = 0},
+        .positions = {.count = 1024, .offset = 2},
+        .attention = {.causal = true, .cross = true},
+        .norm = {.epsilon = 1e-5f}},
     .head = kDecoderHead,
     .keys = kDecoderKeys,
     .names = {kBartDecoderNorm, kDecoderNames},
@@ -158,15 +155,11 @@ constinit const Family kMarian = {
     .model_type = "marian",
     .classes = "Marian",
     .prefix = "model.",
-    .source = &kMarianEncoder,
-    .source_class = "MarianMTModel",
-    .architecture = {.token_types = 0,
-        .embeddings_norm = false,
-        .positions = Positions::kSinesFirst,
-        .max_positions = 1024,
-        .causal = true,
-        .cross_attention = true,
-        .norm_epsilon = 1e-5f},
+    .joined = {.encoder = &kMarianEncoder, .class_name = "MarianMTModel"},
+    .architecture = {.embeddings = {.token_types = 0, .norm = false},
+        .positions = {.kind = Positions::kSinesFirst, .count = 1024},
+        .attention = {.causal = true, .cross = true},
+        .norm = {.epsilon = 1e-5f}},
     .head = kDecoderHead,
     .keys = kDecoderKeys,
     .names = {kDecoderNames},

@@ -35,7 +35,7 @@ constinit const Family kBert = {
     .model_type = "bert",
     .classes = "Bert",
     .prefix = "bert.",
-    .can_be_decoder = true,
+    .joined = {.can_be_decoder = true},
     .in_spec = EncoderSpec::BERT,
     .names = {kBertHeadNames, kBertEncoderNames},
 };

@@ -85,14 +85,15 @@ void ReadDistances(JsonFields& fields, ModelConfig* config) {
              : "false: expected true with pos_att_type");
   }
   if (!used) return;
-  fields.Integer("max_position_embeddings", true, 1, 1'000'000, &config->max_positions);
+  fields.Integer("max_position_embeddings", true, 1, 1'000'000, &config->positions.count);
   const int32_t buckets = Count(fields, "position_buckets");
   int32_t furthest = Count(fields, "max_relative_positions");
-  if (furthest == 0) furthest = config->max_positions;
+  if (furthest == 0) furthest = config->positions.count;
   relative.span = buckets > 0 ? buckets : furthest;
   relative.furthest = buckets > 0 ? furthest : 0;
   const int32_t middle = buckets / 2;
-  if (buckets > 0 && config->max_positions > middle + 1 && (middle < 1 || furthest < middle + 2)) {
+  if (buckets > 0 && config->positions.count > middle + 1 &&
+      (middle < 1 || furthest < middle + 2)) {
     return fields.Fail("position_buckets", buckets,
         ": expected at least 2 and less than twice the ", furthest, " of max_relative_positions");
   }
@@ -121,8 +122,8 @@ void ReadConvolution(JsonFields& fields, ModelConfig* config) {
 }
 
 void ReadDeberta(JsonFields& fields, ModelConfig* config) {
-  fields.Integer("type_vocab_size", false, 0, 1024, &config->token_types);
-  if (fields.Bool("position_biased_input", true)) config->positions = Positions::kLearned;
+  fields.Integer("type_vocab_size", false, 0, 1024, &config->embeddings.token_types);
+  if (fields.Bool("position_biased_input", true)) config->positions.kind = Positions::kLearned;
   config->relative = {};  // unless the members say otherwise
   ReadDistances(fields, config);
   ReadConvolution(fields, config);
@@ -140,7 +141,7 @@ void ReadDeberta(JsonFields& fields, ModelConfig* config) {
 void WriteDeberta(const ModelConfig& config, Json* json) {
   const RelativeConfig& relative = config.relative;
   Json& out = *json;
-  out["type_vocab_size"] = config.token_types;
+  out["type_vocab_size"] = config.embeddings.token_types;
   Json terms = Json::array();
   if (relative.key_terms) terms.push_back("p2c");
   if (relative.query_terms) terms.push_back("c2p");
@@ -152,7 +153,7 @@ void WriteDeberta(const ModelConfig& config, Json* json) {
                                                         : -1;
   out["norm_rel_ebd"] = relative.norm ? "layer_norm" : "none";
   out["share_att_key"] = relative.shared;
-  out["position_biased_input"] = config.positions != Positions::kNone;
+  out["position_biased_input"] = config.positions.kind != Positions::kNone;
   out["legacy"] = true;
   out["pooler_hidden_act"] = "gelu";
   out["pooler_hidden_size"] = config.hidden;
@@ -170,10 +171,10 @@ constinit const Family kDeberta = {
     .classes = "DebertaV2",
     .prefix = "deberta.",
     // New models are as DeBERTa-v3.
-    .architecture = {.token_types = 0,
-        .positions = Positions::kNone,
+    .architecture = {.embeddings = {.token_types = 0},
+        .positions = {.kind = Positions::kNone},
         .relative = {.span = 256, .query_terms = true, .key_terms = true, .norm = true},
-        .norm_epsilon = 1e-7f},
+        .norm = {.epsilon = 1e-7f}},
     .head = {.pooler_activation = ActivationKind::kGelu, .sequence_dropout_only = true},
     .in_spec = EncoderSpec::DEBERTA,
     .keys = {.token_types = nullptr, .classifier_dropout = "cls_dropout"},

@@ -30,11 +30,11 @@ constexpr absl::string_view kDistilBertMembers[] = {
 
 void ReadDistilBert(JsonFields& fields, ModelConfig* config) {
   config->classifier_dropout = 0.2f;  // the default of transformers
-  if (fields.Bool("sinusoidal_pos_embds", false)) config->positions = Positions::kSinusoidal;
+  if (fields.Bool("sinusoidal_pos_embds", false)) config->positions.kind = Positions::kSinusoidal;
 }
 
 void WriteDistilBert(const ModelConfig& config, Json* json) {
-  (*json)["sinusoidal_pos_embds"] = config.positions == Positions::kSinusoidal;
+  (*json)["sinusoidal_pos_embds"] = config.positions.kind == Positions::kSinusoidal;
   const bool has_rate = config.classifier_dropout >= 0;
   (*json)["seq_classif_dropout"] = Decimal(has_rate ? config.classifier_dropout : config.dropout);
 }
@@ -45,7 +45,7 @@ constinit const Family kDistilBert = {
     .model_type = "distilbert",
     .classes = "DistilBert",
     .prefix = "distilbert.",
-    .architecture = {.token_types = 0},
+    .architecture = {.embeddings = {.token_types = 0}},
     .head = {.pooler_activation = ActivationKind::kRelu, .sequence_dropout_only = true},
     .keys = {.hidden = "dim",
         .layers = "n_layers",

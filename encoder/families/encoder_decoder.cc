@@ -24,16 +24,16 @@ struct JoinedFamilies {
 };
 
 JoinedFamilies JoinedFamiliesFrom(const Family& family) {
-  JoinedFamilies joined = {family, family};
-  joined.encoder.part_prefix = "encoder.", joined.encoder.prefix = "";
-  joined.decoder.part_prefix = "decoder.";
-  joined.decoder.source_class = "EncoderDecoderModel";
-  if (family.can_be_decoder) {
-    *absl::c_find_if(joined.decoder.names, [](const auto& part) { return part.empty(); }) =
+  JoinedFamilies pair = {family, family};
+  pair.encoder.joined.prefix = "encoder.", pair.encoder.prefix = "";
+  pair.decoder.joined.prefix = "decoder.";
+  pair.decoder.joined.class_name = "EncoderDecoderModel";
+  if (family.joined.can_be_decoder) {
+    *absl::c_find_if(pair.decoder.names, [](const auto& part) { return part.empty(); }) =
         kCrossNames;
   }
-  for (Family* part : {&joined.encoder, &joined.decoder}) part->standalone = &family;
-  return joined;
+  for (Family* part : {&pair.encoder, &pair.decoder}) part->joined.standalone = &family;
+  return pair;
 }
 
 // Returns these of a family, or null if it is a decoder.
@@ -41,7 +41,7 @@ const JoinedFamilies* JoinedFamiliesOf(const Family* family) {
   static const auto& all = *[] {
     auto* made = new std::map<const Family*, JoinedFamilies>();
     for (const Family* each : kFamilies)
-      if (!each->architecture.causal) made->emplace(each, JoinedFamiliesFrom(*each));
+      if (!each->architecture.attention.causal) made->emplace(each, JoinedFamiliesFrom(*each));
     return made;
   }();
   const auto found = all.find(family);
@@ -52,7 +52,7 @@ const JoinedFamilies* JoinedFamiliesOf(const Family* family) {
 std::vector<std::string> DecoderNames() {
   std::vector<std::string> names;
   for (const Family* family : kFamilies)
-    if (family->can_be_decoder) names.emplace_back(family->model_type);
+    if (family->joined.can_be_decoder) names.emplace_back(family->model_type);
   return names;
 }
 
@@ -69,7 +69,7 @@ void AsPart(const Family& family, HeadKind head, ModelConfig* config) {
 // config.json of a part as a model of its own.
 Json FormatPart(const ModelConfig& part, HeadKind head) {
   ModelConfig config = part;
-  AsPart(*part.family->standalone, head, &config);
+  AsPart(*part.family->joined.standalone, head, &config);
   config.encoder = nullptr;
   config.int8 = config.is_encoder = false;
   return Json::parse(FormatConfig(config));
@@ -84,7 +84,7 @@ absl::StatusOr<ModelConfig> JoinEncoderDecoder(ModelConfig encoder, ModelConfig 
   if (first == nullptr)
     return wrong("the encoder is of the family ", encoder.family->model_type,
         ": expected an encoder, such as bert");
-  if (second == nullptr || !decoder.family->can_be_decoder)
+  if (second == nullptr || !decoder.family->joined.can_be_decoder)
     return wrong("the decoder is of the family ", decoder.family->model_type, ": expected ",
         ListOr(DecoderNames()));
   if (encoder.hidden != decoder.hidden || encoder.vocab != decoder.vocab)
@@ -96,7 +96,7 @@ absl::StatusOr<ModelConfig> JoinEncoderDecoder(ModelConfig encoder, ModelConfig 
   AsPart(first->encoder, HeadKind::kNone, &encoder);
   AsPart(second->decoder, HeadKind::kSequenceToSequence, &decoder);
   encoder.is_encoder = true;
-  decoder.causal = decoder.cross_attention = true;
+  decoder.attention.causal = decoder.attention.cross = true;
   decoder.encoder = std::make_shared<const ModelConfig>(std::move(encoder));
   return decoder;
 }
@@ -174,7 +174,7 @@ absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_v
   ReadForcedTokens(fields, &joined->generation);
   CheckTokenIds(fields, *joined, joined->vocab);
   // transformers gives padding a position of its own.
-  if (joined->positions_after_pad && joined->generation.start_id == joined->pad_id)
+  if (joined->positions.after_pad && joined->generation.start_id == joined->pad_id)
     fields.Fail(
         "decoder_start_token_id", "is pad_token_id: expected another token (not supported)");
   if (const Json* cloze = fields.Find("cloze"); cloze != nullptr && cloze->is_object())
@@ -194,7 +194,7 @@ absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_v
 Json FormatEncoderDecoder(const ModelConfig& config) {
   Json decoder = FormatPart(config, HeadKind::kMaskedLm);
   decoder["is_decoder"] = decoder["add_cross_attention"] = true;
-  Json json = {{"architectures", {config.family->source_class}}, {"dtype", "float32"},
+  Json json = {{"architectures", {config.family->joined.class_name}}, {"dtype", "float32"},
       {"model_type", kEncoderDecoderType}, {"is_encoder_decoder", true},
       {"pad_token_id", config.pad_id}, {"tie_word_embeddings", true}, {"vocab_size", config.vocab},
       {"encoder", FormatPart(*config.encoder, HeadKind::kNone)}, {"decoder", std::move(decoder)}};

@@ -20,46 +20,52 @@ constexpr struct {
     {"silu", ActivationKind::kSilu}, {"swish", ActivationKind::kSilu}};
 
 // The whole numbers of config.json that two models must share for one to use the other's weights.
+// Int: int32_t, or const int32_t.
+template <typename Int>
 struct Size {
   const char* key;
-  int32_t ModelConfig::*value;
+  Int* value;
   int64_t low, high;
   bool required = true;
 };
 
-std::vector<Size> SizesOf(const Family& family) {
+// Config: ModelConfig, or const ModelConfig.
+template <typename Config>
+auto SizesOf(Config& c) {
+  const Family& family = *c.family;
   const ConfigKeys& keys = family.keys;
-  std::vector<Size> sizes = {{"vocab_size", &ModelConfig::vocab, 1, kMaxTokenId},
-      {keys.hidden, &ModelConfig::hidden, 1, kMaxHidden},
-      {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
-      {keys.heads, &ModelConfig::heads, 1, 1024},
-      {keys.intermediate, &ModelConfig::intermediate, 1, 262144,
-          !family.architecture.causal || family.source != nullptr},
-      {keys.positions, &ModelConfig::max_positions, 1, 1'000'000},
-      {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
-      {keys.embedding, &ModelConfig::embedding, 1, kMaxHidden, false},
-      {keys.groups, &ModelConfig::groups, 1, 1024, false},
-      {keys.inner, &ModelConfig::inner, 1, 16, false}};
-  std::erase_if(sizes, [](const Size& size) { return size.key == nullptr; });
+  std::vector<Size<std::remove_pointer_t<decltype(&c.vocab)>>> sizes = {
+      {"vocab_size", &c.vocab, 1, kMaxTokenId}, {keys.hidden, &c.hidden, 1, kMaxHidden},
+      {keys.layers, &c.layers, 1, kMaxLayers}, {keys.heads, &c.heads, 1, 1024},
+      {keys.intermediate, &c.intermediate, 1, 262144,
+          !family.architecture.attention.causal || family.joined.encoder != nullptr},
+      {keys.positions, &c.positions.count, 1, 1'000'000},
+      {keys.token_types, &c.embeddings.token_types, 1, 1024, false},
+      {keys.embedding, &c.embeddings.size, 1, kMaxHidden, false},
+      {keys.groups, &c.sharing.groups, 1, 1024, false},
+      {keys.inner, &c.sharing.blocks_per_layer, 1, 16, false}};
+  std::erase_if(sizes, [](const auto& size) { return size.key == nullptr; });
   return sizes;
 }
 
 // Numbers of config.json, in [0, most].
+// Float: float, or const float.
+template <typename Float>
 struct Fraction {
   const char* key;
-  float ModelConfig::*value;
+  Float* value;
   double most;
 };
 
-std::vector<Fraction> FractionsOf(const Family& family) {
-  const ConfigKeys& keys = family.keys;
-  std::vector<Fraction> all = {{keys.dropout, &ModelConfig::dropout, 0.999},
-      {keys.attention_dropout, &ModelConfig::attention_dropout, 0.999},
-      {keys.classifier_dropout, &ModelConfig::classifier_dropout, 0.999},
-      {keys.norm_epsilon, &ModelConfig::norm_epsilon, 0.1},
-      {"initializer_range", &ModelConfig::initializer_range, 100}};
-  std::erase_if(all, [](const Fraction& f) { return f.key == nullptr; });
-  return all;
+template <typename Config>
+auto FractionsOf(Config& c) {
+  const ConfigKeys& keys = c.family->keys;
+  std::vector<Fraction<std::remove_pointer_t<decltype(&c.dropout)>>> fractions = {
+      {keys.dropout, &c.dropout, 0.999}, {keys.attention_dropout, &c.attention.dropout, 0.999},
+      {keys.classifier_dropout, &c.classifier_dropout, 0.999},
+      {keys.norm_epsilon, &c.norm.epsilon, 0.1}, {"initializer_range", &c.initializer.range, 100}};
+  std::erase_if(fractions, [](const auto& fraction) { return fraction.key == nullptr; });
+  return fractions;
 }
 
 // Checks how sentence-transformers changes the number of a classifier with one label. Cloze gives
@@ -96,12 +102,12 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
   CheckActivations(fields);
   *config = ModelConfig(*family);
-  if (family->source == nullptr) fields.AllowValues("is_encoder_decoder", {nullptr, false});
-  if (config->causal) CheckSearch(fields);
+  if (family->joined.encoder == nullptr) fields.AllowValues("is_encoder_decoder", {nullptr, false});
+  if (config->attention.causal) CheckSearch(fields);
   if (family->read != nullptr) family->read(fields, config);
   const std::string positions = fields.String("position_embedding_type");
-  const bool rotary =
-      config->positions == Positions::kRotary && (positions == "rotary" || positions == "sans_pos");
+  const bool rotary = config->positions.kind == Positions::kRotary &&
+                      (positions == "rotary" || positions == "sans_pos");
   if (!rotary && !positions.empty() && positions != "absolute") {
     fields.Fail("position_embedding_type", Quote(positions),
         ": expected \"absolute\"; others are not supported");
@@ -114,7 +120,7 @@ void ReadActivation(JsonFields& fields, ModelConfig* config) {
   const auto* const known = absl::c_find_if(
       kActivations, [&](const auto& activation) { return activation.name == name; });
   if (known != std::end(kActivations)) {
-    config->activation = known->kind;
+    config->mlp.activation = known->kind;
   } else if (!name.empty()) {
     fields.Fail(key, Quote(name), ": expected gelu, gelu_new, relu or silu");
   }
@@ -122,16 +128,16 @@ void ReadActivation(JsonFields& fields, ModelConfig* config) {
 
 void ReadSizes(JsonFields& fields, ModelConfig* config) {
   const Family& family = *config->family;
-  for (const Size& size : SizesOf(family))
-    fields.Integer(size.key, size.required, size.low, size.high, &(config->*size.value));
-  for (const Fraction& f : FractionsOf(family))
-    fields.Number(f.key, 0, f.most, &(config->*f.value));
-  config->pad_id = config->positions_after_pad ? 1 : 0;  // the default of transformers
+  for (const auto& size : SizesOf(*config))
+    fields.Integer(size.key, size.required, size.low, size.high, size.value);
+  for (const auto& fraction : FractionsOf(*config))
+    fields.Number(fraction.key, 0, fraction.most, fraction.value);
+  config->pad_id = config->positions.after_pad ? 1 : 0;  // the default of transformers
   fields.Integer("pad_token_id", false, 0, kMaxTokenId, &config->pad_id);
-  if (config->positions_after_pad) {
-    config->position_offset = config->pad_id + 1;
+  if (config->positions.after_pad) {
+    config->positions.offset = config->pad_id + 1;
   } else {
-    config->max_positions += config->position_offset;
+    config->positions.count += config->positions.offset;
   }
   if (!fields.status().ok()) return;
   if (config->hidden % config->heads != 0) {
@@ -143,23 +149,24 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
     int32_t read = head;
     fields.Integer(key, false, head, head, &read);
   }
-  if (config->positions == Positions::kRotary && head % 2 != 0) {
+  if (config->positions.kind == Positions::kRotary && head % 2 != 0) {
     fields.Fail(family.keys.heads, config->heads, ": heads of ", head,
         " dimensions: expected an even number for rotary positions");
   }
-  if (config->groups > 0 && config->layers % config->groups != 0) {
-    fields.Fail(family.keys.groups, config->groups, " does not divide ", family.keys.layers, " ",
-        config->layers);
+  if (config->sharing.groups > 0 && config->layers % config->sharing.groups != 0) {
+    fields.Fail(family.keys.groups, config->sharing.groups, " does not divide ", family.keys.layers,
+        " ", config->layers);
   }
-  config->layers *= config->inner;
+  config->layers *= config->sharing.blocks_per_layer;
   if (config->layers > kMaxLayers)
-    fields.Fail(family.keys.inner, config->inner, ": expected at most ", kMaxLayers, " blocks");
+    fields.Fail(family.keys.inner, config->sharing.blocks_per_layer, ": expected at most ",
+        kMaxLayers, " blocks");
   if (config->pad_id >= config->vocab)
     fields.Fail("pad_token_id", config->pad_id, ", vocab_size is ", config->vocab);
   if (config->max_tokens() < 3) {
-    fields.Fail(family.keys.positions, config->max_positions, ": expected at least ",
-        config->position_offset + 3,
-        config->position_offset > 0 ? "; positions start at pad_token_id + 1" : "");
+    fields.Fail(family.keys.positions, config->positions.count, ": expected at least ",
+        config->positions.offset + 3,
+        config->positions.offset > 0 ? "; positions start at pad_token_id + 1" : "");
   }
 }
 
@@ -172,7 +179,7 @@ void ReadSpecialIds(JsonFields& fields, ModelConfig* config) {
   }
 }
 
-// Of decoders, the token that ends a text is written by their families.
+// The family of a decoder writes the token that ends a text.
 void WriteSpecialIds(const ModelConfig& config, Json* json) {
   for (const auto& [key, id] : config.special_ids) {
     const bool written = key == kSpecialIds[2] && json->contains(key);
@@ -182,11 +189,11 @@ void WriteSpecialIds(const ModelConfig& config, Json* json) {
 
 // The encoder of a decoder.
 void ReadSource(JsonFields& fields, ModelConfig* config) {
-  if (config->family->source == nullptr) return;
+  if (config->family->joined.encoder == nullptr) return;
   ModelConfig encoder = *config;
-  encoder.family = config->family->source;
+  encoder.family = config->family->joined.encoder;
   encoder.is_encoder = true;
-  encoder.causal = encoder.cross_attention = false;
+  encoder.attention.causal = encoder.attention.cross = false;
   ReadSizes(fields, &encoder);
   int32_t vocab = encoder.vocab;
   fields.Integer("decoder_vocab_size", false, vocab, vocab, &vocab);
@@ -222,10 +229,11 @@ void CheckMembers(JsonFields& fields, const Family* family) {
     const auto add = [&](const char* key) {
       if (key != nullptr) known.emplace_back(key);
     };
-    for (const Family* half : {family, family->source}) {
+    for (const Family* half : {family, family->joined.encoder}) {
       if (half == nullptr) continue;
-      for (const Size& size : SizesOf(*half)) add(size.key);
-      for (const Fraction& fraction : FractionsOf(*half)) add(fraction.key);
+      const ModelConfig config(*half);
+      for (const auto& size : SizesOf(config)) add(size.key);
+      for (const auto& fraction : FractionsOf(config)) add(fraction.key);
       add(half->keys.activation);
     }
     for (const auto& [old, current] : family->old_keys) add(old);
@@ -258,7 +266,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
   config.untied = !fields.Bool("tie_word_embeddings", true) && TypeOf(config.head).tied &&
-                  config.family->source == nullptr;
+                  config.family->joined.encoder == nullptr;
   ReadQuantization(fields, &config);
   ReadSpecialIds(fields, &config);
   CheckMembers(fields, config.family);
@@ -268,20 +276,20 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 
 std::string FormatConfig(const ModelConfig& config) {
   const Family& family = *config.family;
-  if (family.standalone != nullptr) return ToJsonText(FormatEncoderDecoder(config));
+  if (family.joined.standalone != nullptr) return ToJsonText(FormatEncoderDecoder(config));
   Json json = {{"dtype", "float32"}, {"model_type", family.model_type},
       {"pad_token_id", config.pad_id},
       {"tie_word_embeddings", !(config.untied && TypeOf(config.head).tied)}};
-  for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
-  json[family.keys.layers] = config.layers / config.inner;
+  for (const auto& size : SizesOf(config)) json[size.key] = *size.value;
+  json[family.keys.layers] = config.layers / config.sharing.blocks_per_layer;
   if (const ModelConfig* encoder = config.encoder.get())
-    for (const Size& size : SizesOf(*encoder->family)) json[size.key] = encoder->*size.value;
-  for (const Fraction& f : FractionsOf(family)) {
-    json[f.key] = nullptr;  // of classifier_dropout: as dropout
-    if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);
+    for (const auto& size : SizesOf(*encoder)) json[size.key] = *size.value;
+  for (const auto& [key, value, most] : FractionsOf(config)) {
+    json[key] = nullptr;  // of classifier_dropout: as dropout
+    if (*value >= 0) json[key] = Decimal(*value);
   }
   const auto* const activation =
-      absl::c_find_if(kActivations, [&](const auto& a) { return a.kind == config.activation; });
+      absl::c_find_if(kActivations, [&](const auto& a) { return a.kind == config.mlp.activation; });
   if (activation != std::end(kActivations)) json[family.keys.activation] = activation->name;
   WriteHead(config, &json);
   if (family.write != nullptr) family.write(config, &json);
@@ -299,10 +307,10 @@ std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected)
     return absl::StrCat(
         "model_type is ", config.family->model_type, ", expected ", expected.family->model_type);
   }
-  for (const Size& size : SizesOf(*config.family)) {
-    if (config.*size.value != expected.*size.value)
-      return absl::StrCat(
-          size.key, " is ", config.*size.value, ", expected ", expected.*size.value);
+  const auto sizes = SizesOf(config), expected_sizes = SizesOf(expected);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (const int32_t found = *sizes[i].value, wanted = *expected_sizes[i].value; found != wanted)
+      return absl::StrCat(sizes[i].key, " is ", found, ", expected ", wanted);
   }
   if (!(config.relative == expected.relative)) return "relative positions differ";
   return "";
@@ -315,7 +323,7 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
       return absl::StrCat(alias.name, tensor.substr(absl::string_view(alias.other).size()));
   }
   const std::string top = absl::StrCat("@", name.substr(0, name.find('.')), ".");
-  if (family.standalone == nullptr)
+  if (family.joined.standalone == nullptr)
     for (const absl::Span<const RoleName> part : family.names) {
       for (const RoleName& entry : part) {
         if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
@@ -324,7 +332,7 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
     }
   if (absl::EndsWith(name, "embeddings.position_ids")) return "";
   const bool mask = absl::EndsWith(name, ".attn.bias") || absl::EndsWith(name, ".masked_bias");
-  if (family.architecture.causal && mask) return "";
+  if (family.architecture.attention.causal && mask) return "";
   if (absl::EndsWith(name, "LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
   if (absl::EndsWith(name, "LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
   return name;

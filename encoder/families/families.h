@@ -17,7 +17,7 @@ inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLay
 // The model_type of an encoder-decoder that began as two models.
 inline constexpr const char* kEncoderDecoderType = "encoder-decoder";
 // Returns the encoder-decoder (Rothe et al. 2020) of two encoders. `encoder` is of any family;
-// `decoder` is of one that can_be_decoder. The result is the decoder's description, with the
+// `decoder` is of one with joined.can_be_decoder. The result is the decoder's description, with the
 // head kSequenceToSequence, `encoder`, and without GenerationConfig. kMismatch if
 // they cannot be one model.
 absl::StatusOr<ModelConfig> JoinEncoderDecoder(ModelConfig encoder, ModelConfig decoder);

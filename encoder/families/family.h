@@ -50,18 +50,23 @@ struct Family {
     const char *other, *name;
   };
 
-  const char* model_type;              // in config.json
-  const char* classes;                 // prefix of class names, for example "Bert"
-  const char* prefix;                  // prefix of the encoder's parameters, for example "bert."
-  const Family* source = nullptr;      // family of its encoder; null: none
-  const char* source_class = nullptr;  // the class in transformers that has encoder and decoder
-  // Of the encoder and the decoder of JoinEncoderDecoder: its family as a model of its own (else
-  // null), and a prefix of its parameters' names.
-  const Family* standalone = nullptr;
-  const char* part_prefix = "";
-  // The decoder of JoinEncoderDecoder may be of this family: in transformers it has the names of
-  // encoder_decoder.cc.
-  bool can_be_decoder = false;
+  // The family in encoder-decoders.
+  struct Joined {
+    const Family* encoder = nullptr;   // a decoder's encoder; null: none
+    const char* class_name = nullptr;  // the class in transformers that has encoder and decoder
+    // Encoders and decoders of JoinEncoderDecoder: the family when loaded alone (else null), and a
+    // prefix of the parameters' names.
+    const Family* standalone = nullptr;
+    const char* prefix = "";
+    // The decoder of JoinEncoderDecoder may be of this family: in transformers it has the names of
+    // encoder_decoder.cc.
+    bool can_be_decoder = false;
+  };
+
+  const char* model_type;  // in config.json
+  const char* classes;     // prefix of class names, for example "Bert"
+  const char* prefix;      // prefix of the encoder's parameters, for example "bert."
+  Joined joined = {};
   bool transposed = false;  // folders hold the weights of linear layers in blocks as [in, out]
   // The architecture and head traits of the family. Members that config.json or the spec of a new
   // model leave out keep these values, as in transformers. SpecRules in proto/model.proto name the

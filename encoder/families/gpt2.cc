@@ -26,7 +26,7 @@ constexpr absl::string_view kGpt2Members[] = {"scale_attn_weights",
 
 void ReadGpt2(JsonFields& fields, ModelConfig* config) {
   // Further defaults of transformers.
-  config->max_positions = 1024;
+  config->positions.count = 1024;
   config->end_id = 50256;
   if (!fields.Bool("scale_attn_weights", true))
     fields.Fail("scale_attn_weights", "false: expected true (not supported)");
@@ -52,13 +52,11 @@ constinit const Family kGpt2 = {
     .classes = "GPT2",
     .prefix = "transformer.",
     .transposed = true,
-    .architecture = {.token_types = 0,
-        .embeddings_norm = false,
-        .causal = true,
-        .activation = ActivationKind::kGeluTanh,
-        .norm = NormPlace::kBefore,
-        .norm_epsilon = 1e-5f,
-        .scaled_outputs = true},
+    .architecture = {.embeddings = {.token_types = 0, .norm = false},
+        .attention = {.causal = true},
+        .mlp = {.activation = ActivationKind::kGeluTanh},
+        .norm = {.place = NormPlace::kBefore, .epsilon = 1e-5f},
+        .initializer = {.scaled_outputs = true}},
     .head = {.transform = false, .output_bias = OutputBias::kNone},
     .in_spec = EncoderSpec::GPT2,
     .keys = {.hidden = "n_embd",

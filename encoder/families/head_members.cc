@@ -19,9 +19,9 @@ void ReadClass(JsonFields& fields, ModelConfig* config) {
   }
   const Family& family = *config->family;
   HeadKind& head = config->head;
-  if (family.source != nullptr) {
-    head = name == family.source_class ? HeadKind::kSequenceToSequence : HeadKind::kNone;
-  } else if ((head == HeadKind::kCausalLm) != config->causal ||
+  if (family.joined.encoder != nullptr) {
+    head = name == family.joined.class_name ? HeadKind::kSequenceToSequence : HeadKind::kNone;
+  } else if ((head == HeadKind::kCausalLm) != config->attention.causal ||
              head == HeadKind::kSequenceToSequence) {
     head = HeadKind::kNone;
   }
@@ -46,8 +46,8 @@ void ReadOwn(JsonFields& fields, ModelConfig* config) {
     if (pooling != "mean" && pooling != "max")
       ours.Fail("pooling", Quote(pooling), ": expected \"mean\" or \"max\"");
   }
-  if (ours.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
-  ours.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
+  if (ours.String("positions") == "sinusoidal") config->positions.kind = Positions::kSinusoidal;
+  ours.Number("sinusoid_base", 2, 1e9, &config->positions.sinusoid_base);
   config->crf = ours.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
   config->task_fields = *json;
   for (const char* known : {"head", "pooler", "pooling", "positions", "sinusoid_base", "crf"})
@@ -96,7 +96,7 @@ bool PoolsOtherwise(const ModelConfig& config) {
 
 // Name of the class of transformers that computes the same, or of its encoder.
 std::string ClassOf(const ModelConfig& config) {
-  if (config.head == HeadKind::kSequenceToSequence) return config.family->source_class;
+  if (config.head == HeadKind::kSequenceToSequence) return config.family->joined.class_name;
   const HeadType& type = TypeOf(config.head);
   const bool other = (type.pooler && !config.pooler) || PoolsOtherwise(config);
   const HeadType& known = other ? TypeOf(HeadKind::kNone) : type;
@@ -113,8 +113,9 @@ Json OwnFields(const ModelConfig& config) {
   if (config.pooler != (TypeOf(config.head).pooler && !PoolsOtherwise(config)))
     ours["pooler"] = config.pooler;
   if (config.head == HeadKind::kTokenTagging && config.crf) ours["crf"] = true;
-  if (config.positions == Positions::kSinusoidal)
-    ours["positions"] = "sinusoidal", ours["sinusoid_base"] = Decimal(config.sinusoid_base);
+  if (config.positions.kind == Positions::kSinusoidal)
+    ours["positions"] = "sinusoidal",
+    ours["sinusoid_base"] = Decimal(config.positions.sinusoid_base);
   return ours;
 }
 

@@ -11,7 +11,8 @@ namespace {
 bool IsBlockWeight(const Param& param) {
   constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
       Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
-  return param.part == Part::kWeight && !param.vector && absl::c_linear_search(kRoles, param.role);
+  return param.kind == ParamKind::kWeight && !param.vector &&
+         absl::c_linear_search(kRoles, param.role);
 }
 
 // Returns the key of a module in a model that stands by itself.
@@ -19,21 +20,21 @@ ParamKey StandaloneKey(const ModelConfig& config, Role role, int layer) {
   const bool head = role == Role::kHeadOutput;
   const bool transformed = head && !config.transform_always;
   if (transformed) return {TypeOf(config.head).output, role, layer};
-  if (config.groups == 0 || layer < 0 || layer >= config.layers)
+  if (config.sharing.groups == 0 || layer < 0 || layer >= config.layers)
     return {config.family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
-  const int size = config.layers / config.groups, group = layer / size,
-            block = layer % config.inner;
+  const int size = config.layers / config.sharing.groups, group = layer / size,
+            block = layer % config.sharing.blocks_per_layer;
   return {.name = config.family->Name(role, group, block),
       .role = role,
-      .layer = (group + 1) * size - config.inner + block,
-      .shared = layer % size >= config.inner};
+      .layer = (group + 1) * size - config.sharing.blocks_per_layer + block,
+      .shared = layer % size >= config.sharing.blocks_per_layer};
 }
 
 }  // namespace
 
 std::string Family::Fill(const char* name, int layer, int inner) const {
-  return part_prefix + absl::StrReplaceAll(name,
-                           {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
+  return joined.prefix + absl::StrReplaceAll(name, {{"@", prefix}, {"#", absl::StrCat(layer)},
+                                                       {"&", absl::StrCat(inner)}});
 }
 
 std::string Family::Name(Role role, int layer, int inner) const {
@@ -61,7 +62,7 @@ ParamKey ModelConfig::Key(Role role, int layer) const {
   }
   if (is_encoder) {
     key.layer -= layers + 1;
-    key.shared |= role == Role::kWordEmbeddings && family->standalone == nullptr;
+    key.shared |= role == Role::kWordEmbeddings && family->joined.standalone == nullptr;
   }
   return key;
 }

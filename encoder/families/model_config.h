@@ -27,8 +27,8 @@ struct TrainingConfig {
   float query_key_start = 0;  // see EncoderSpec
   // Models that a task trains together with this one; their parameters are in the same store.
   std::vector<ModelConfig> auxiliary;
-  // Of an auxiliary model: its name, which begins the names of its parameters, with a dot, and is
-  // part of the names of its files.
+  // Name of an auxiliary model: it begins the names of its parameters, with a dot, and is part of
+  // the names of its files.
   std::string name;
   bool shares_embeddings = false;  // an auxiliary model uses the embeddings of the main one
 };
@@ -44,7 +44,7 @@ struct QuantizedLayers {
 
 // Settings of encoder-decoders.
 struct EncoderDecoderConfig {
-  // Of an encoder-decoder, which this describes with its decoder: its encoder. They share the word
+  // The encoder of an encoder-decoder, whose decoder this describes. They share the word
   // embeddings, except in those of JoinEncoderDecoder. Null: none.
   std::shared_ptr<const ModelConfig> encoder;
   bool is_encoder = false;  // this is the encoder of an encoder-decoder

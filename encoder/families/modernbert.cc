@@ -39,14 +39,14 @@ void ReadLayers(JsonFields& fields, ModelConfig* config) {
   fields.Integer("num_hidden_layers", true, 1, 1024, &config->layers);
   int32_t every = 3;
   fields.Integer("global_attn_every_n_layers", false, 1, 1024, &every);
-  for (int i = 0; i < config->layers; ++i) config->local.push_back(i % every != 0);
+  for (int i = 0; i < config->layers; ++i) config->attention.local.push_back(i % every != 0);
   const Json* types = fields.Find("layer_types");
   if (types == nullptr) return;
-  if (!types->is_array() || types->size() != config->local.size())
+  if (!types->is_array() || types->size() != config->attention.local.size())
     return fields.Fail("layer_types", "expected a list of ", config->layers, " types");
   for (size_t i = 0; i < types->size(); ++i) {
-    config->local[i] = (*types)[i] == kLocal;
-    if (!config->local[i] && (*types)[i] != kGlobal) {
+    config->attention.local[i] = (*types)[i] == kLocal;
+    if (!config->attention.local[i] && (*types)[i] != kGlobal) {
       return fields.Fail("layer_types", Quote((*types)[i].dump(-1, ' ', true)), ": expected \"",
           kGlobal, "\" or \"", kLocal, "\"");
     }
@@ -78,24 +78,26 @@ void ReadModernBert(JsonFields& fields, ModelConfig* config) {
   if (pooling == "mean") config->pooling = Pool::kMean;
   if (pooling != "mean" && pooling != "cls" && !pooling.empty())
     fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
-  fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
+  fields.Integer("local_attention", false, 2, 1'000'000, &config->attention.window);
   if (fields.Find("sliding_window") != nullptr) {  // transformers prefers it
-    fields.Integer("sliding_window", true, 1, 500'000, &config->window);
-    config->window *= 2;
+    fields.Integer("sliding_window", true, 1, 500'000, &config->attention.window);
+    config->attention.window *= 2;
   }
   ReadLayers(fields, config);
-  ReadBase(fields, kGlobal, "global_rope_theta", &config->rotary_base[0]);
-  ReadBase(fields, kLocal, "local_rope_theta", &config->rotary_base[1]);
+  ReadBase(fields, kGlobal, "global_rope_theta", &config->positions.rotary_base[0]);
+  ReadBase(fields, kLocal, "local_rope_theta", &config->positions.rotary_base[1]);
 }
 
 void WriteModernBert(const ModelConfig& config, Json* json) {
   Json& out = *json;
   Json types = Json::array(), rotary = Json::object();
-  for (const bool local : config.local) types.push_back(local ? kLocal : kGlobal);
+  for (const bool local : config.attention.local) types.push_back(local ? kLocal : kGlobal);
   out["layer_types"] = std::move(types);
-  out["local_attention"] = config.window;
-  rotary[kGlobal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
-  rotary[kLocal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[1])}};
+  out["local_attention"] = config.attention.window;
+  rotary[kGlobal] = {
+      {"rope_type", "default"}, {"rope_theta", Decimal(config.positions.rotary_base[0])}};
+  rotary[kLocal] = {
+      {"rope_type", "default"}, {"rope_theta", Decimal(config.positions.rotary_base[1])}};
   out["rope_parameters"] = std::move(rotary);
   out["classifier_pooling"] = config.pooling == Pool::kMean ? "mean" : "cls";
   out["embedding_dropout"] = Decimal(config.dropout);
@@ -108,18 +110,14 @@ constinit const Family kModernBert = {
     .model_type = "modernbert",
     .classes = "ModernBert",
     .prefix = "model.",
-    .architecture = {.token_types = 0,
-        .positions = Positions::kRotary,
-        .rotary_base = {160000, 10000},
-        .window = 128,
-        .gated = true,
+    .architecture = {.embeddings = {.token_types = 0},
+        .positions = {.kind = Positions::kRotary, .rotary_base = {160000, 10000}},
+        .attention = {.window = 128, .dropout = 0},
+        .mlp = {.gated = true},
+        .norm = {.place = NormPlace::kBeforeExceptFirst, .biases = false, .epsilon = 1e-5f},
+        .initializer = {.scaled_outputs = true},
         .biases = false,
-        .norm_biases = false,
-        .norm = NormPlace::kBeforeExceptFirst,
-        .norm_epsilon = 1e-5f,
-        .dropout = 0,
-        .attention_dropout = 0,
-        .scaled_outputs = true},
+        .dropout = 0},
     .head = {.transform_always = true,
         .transform_activation = ActivationKind::kGelu,
         .classifiers_pool_mean = true},

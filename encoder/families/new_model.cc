@@ -46,26 +46,27 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
   config.hidden = spec.hidden();
   config.heads = spec.heads();
   config.intermediate = spec.intermediate();
-  config.max_positions = spec.max_positions();
-  config.initializer_range = spec.initializer_range();
+  config.positions.count = spec.max_positions();
+  config.initializer.range = spec.initializer_range();
   config.training.query_key_start = spec.query_key_start();
-  if (spec.has_token_types()) config.token_types = spec.token_types();
-  if (spec.has_positions()) config.positions = kSpecPositions[spec.positions()];
-  if (spec.has_sinusoid_base()) config.sinusoid_base = spec.sinusoid_base();
-  if (spec.has_activation()) config.activation = kSpecActivations[spec.activation()];
-  if (spec.has_norm_epsilon()) config.norm_epsilon = spec.norm_epsilon();
-  if (config.embedding > 0) {
-    config.embedding =
-        spec.has_embedding() ? spec.embedding() : std::min(config.embedding, config.hidden);
+  if (spec.has_token_types()) config.embeddings.token_types = spec.token_types();
+  if (spec.has_positions()) config.positions.kind = kSpecPositions[spec.positions()];
+  if (spec.has_sinusoid_base()) config.positions.sinusoid_base = spec.sinusoid_base();
+  if (spec.has_activation()) config.mlp.activation = kSpecActivations[spec.activation()];
+  if (spec.has_norm_epsilon()) config.norm.epsilon = spec.norm_epsilon();
+  if (config.embeddings.size > 0) {
+    config.embeddings.size =
+        spec.has_embedding() ? spec.embedding() : std::min(config.embeddings.size, config.hidden);
   }
-  if (config.window > 0) {
-    config.window = spec.window();
-    for (int i = 0; i < config.layers; ++i) config.local.push_back(i % spec.global_every() != 0);
+  if (config.attention.window > 0) {
+    config.attention.window = spec.window();
+    for (int i = 0; i < config.layers; ++i)
+      config.attention.local.push_back(i % spec.global_every() != 0);
   }
   if (RelativeConfig& relative = config.relative; relative.span > 0) {
     // Buckets if there are more positions.
-    if (config.max_positions > relative.span) relative.furthest = config.max_positions;
-    relative.span = std::min(relative.span, config.max_positions);
+    if (config.positions.count > relative.span) relative.furthest = config.positions.count;
+    relative.span = std::min(relative.span, config.positions.count);
   }
   config.SetPad(0);
   return config;

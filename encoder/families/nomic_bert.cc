@@ -68,14 +68,15 @@ void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
   if (const std::string act = fields.String("activation_function"); act != "swiglu" && !act.empty())
     fields.Fail("activation_function", Quote(act), ": expected \"swiglu\"");
   for (const char* base : {"rotary_emb_base", "rope_theta"})
-    fields.Number(base, 2, 1e9, &config->rotary_base[0]);
+    fields.Number(base, 2, 1e9, &config->positions.rotary_base[0]);
   const Json* rope = fields.Find("rope_parameters");
-  ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base[0]);
+  ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope,
+      &config->positions.rotary_base[0]);
 }
 
 void WriteNomicBert(const ModelConfig& config, Json* json) {
   (*json)["rope_parameters"] = {
-      {"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
+      {"rope_type", "default"}, {"rope_theta", Decimal(config.positions.rotary_base[0])}};
 }
 
 }  // namespace
@@ -84,13 +85,11 @@ constinit const Family kNomicBert = {
     .model_type = "nomic_bert",
     .classes = "NomicBert",
     .prefix = "nomic_bert.",
-    .architecture = {.positions = Positions::kRotary,
-        .rotary_base = {1000, 10000},
-        .activation = ActivationKind::kSilu,
-        .gated = true,
+    .architecture = {.positions = {.kind = Positions::kRotary, .rotary_base = {1000, 10000}},
+        .attention = {.dropout = 0},
+        .mlp = {.activation = ActivationKind::kSilu, .gated = true},
         .biases = false,
-        .dropout = 0,
-        .attention_dropout = 0},
+        .dropout = 0},
     .names = {kNomicBertNames},
     .old_names = kOldNames,
     .old_keys = kOldKeys,

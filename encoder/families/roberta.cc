@@ -29,8 +29,8 @@ constexpr Family RobertaOf(const char* model_type, const char* classes) {
       .model_type = model_type,
       .classes = classes,
       .prefix = "roberta.",
-      .can_be_decoder = true,
-      .architecture = {.positions_after_pad = true},
+      .joined = {.can_be_decoder = true},
+      .architecture = {.positions = {.after_pad = true}},
       .head = kRobertaHead,
       .names = {kRobertaHeadNames, kBertEncoderNames},
   };
@@ -46,7 +46,7 @@ constinit const Family kRobertaPreLayerNorm = {
     .model_type = "roberta-prelayernorm",
     .classes = "RobertaPreLayerNorm",
     .prefix = "roberta_prelayernorm.",
-    .architecture = {.positions_after_pad = true, .norm = NormPlace::kBefore},
+    .architecture = {.positions = {.after_pad = true}, .norm = {.place = NormPlace::kBefore}},
     .head = kRobertaHead,
     .in_spec = EncoderSpec::BERT,  // with norms before attention and MLP
     .names = {kPreNormNames, kRobertaHeadNames, kBertEncoderNames},

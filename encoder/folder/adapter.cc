@@ -96,22 +96,22 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
 void AddOutput(const ModelConfig& config, const ParamStore& store, std::vector<TensorData>* tensors,
     Json* modules) {
   const ParamId words = FindWeight(store, Role::kWordEmbeddings, -1),
-                own = FindWeight(store, Role::kDecoder, config.layers),
-                matrix = own < 0 ? words : own;
+                untied = FindWeight(store, Role::kDecoder, config.layers),
+                matrix = untied < 0 ? words : untied;
   if (!TypeOf(config.head).tied || !store.param(matrix).trainable) return;
   const ParamKey output = config.Key(Role::kDecoder, config.layers);
   AddOnce(output.name, modules);
-  const auto add = [&](ParamId id, Part part) {
+  const auto add = [&](ParamId id, ParamKind kind) {
     const Param& param = store.param(id);
-    const std::string name = kPrefix + KeyOf(output, part).name;
+    const std::string name = kPrefix + KeyOf(output, kind).name;
     if (absl::c_none_of(*tensors, [&](const TensorData& t) { return t.name == name; }))
       tensors->push_back(
           {name, param.shape(), FileType::kF32, store.values().data() + param.offset});
   };
-  add(matrix, Part::kWeight);
+  add(matrix, ParamKind::kWeight);
   const ParamId bias =
-      store.Find(KeyOf(config.Key(Role::kDecoderBias, config.layers), Part::kBias).name);
-  if (bias >= 0) add(bias, Part::kBias);
+      store.Find(KeyOf(config.Key(Role::kDecoderBias, config.layers), ParamKind::kBias).name);
+  if (bias >= 0) add(bias, ParamKind::kBias);
 }
 
 Json AdapterJson(const ModelConfig& config, const LoraSpec& spec, const std::string& base) {
@@ -170,16 +170,16 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   const std::string path = JoinPath(folder_, "config.json");
   if (!PathExists(path)) return JoinForeign(base);
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(const ModelConfig own, ParseConfig(json, path));
-  if (const std::string other = CompareSizes(own, base); !other.empty())
+  ASSIGN_OR_RETURN(const ModelConfig saved, ParseConfig(json, path));
+  if (const std::string other = CompareSizes(saved, base); !other.empty())
     return Wrong("is an adapter for another base: ", other);
-  config_.head = own.head;
-  config_.pooler = own.pooler;
-  config_.crf = own.crf;
-  config_.pooling = own.pooling;
-  config_.labels = own.labels;
-  config_.problem_type = own.problem_type;
-  config_.task_fields = own.task_fields;
+  config_.head = saved.head;
+  config_.pooler = saved.pooler;
+  config_.crf = saved.crf;
+  config_.pooling = saved.pooling;
+  config_.labels = saved.labels;
+  config_.problem_type = saved.problem_type;
+  config_.task_fields = saved.task_fields;
   return absl::OkStatus();
 }
 
@@ -201,7 +201,7 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   config_.pooler = type->pooler;
   const std::string output =
       KeyOf(config_.Key(type->pooler ? Role::kPooledOutput : Role::kHeadOutput, base.layers),
-          Part::kWeight)
+          ParamKind::kWeight)
           .name;
   const TensorInfo* weight = reader_.Find(kPrefix + output);
   if (weight == nullptr) return Wrong("has no ", kPrefix, output, ", so no labels");
@@ -246,21 +246,22 @@ void Adapter::MapOutput() {
   if (!TypeOf(config_.head).tied || config_.encoder != nullptr) return;
   const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
                  words = config_.Key(Role::kWordEmbeddings, -1);
-  const std::string bias = KeyOf(config_.Key(Role::kDecoderBias, config_.layers), Part::kBias).name;
-  if (const auto copy = tensors_.find(KeyOf(output, Part::kBias).name);
+  const std::string bias =
+      KeyOf(config_.Key(Role::kDecoderBias, config_.layers), ParamKind::kBias).name;
+  if (const auto copy = tensors_.find(KeyOf(output, ParamKind::kBias).name);
       copy != tensors_.end() && copy->first != bias) {
     tensors_[bias] = copy->second;
     tensors_.erase(copy);
   }
-  const auto to = tensors_.find(KeyOf(output, Part::kWeight).name),
-             from = tensors_.find(KeyOf(words, Part::kWeight).name);
+  const auto to = tensors_.find(KeyOf(output, ParamKind::kWeight).name),
+             from = tensors_.find(KeyOf(words, ParamKind::kWeight).name);
   if (config_.untied || (to == tensors_.end() && from == tensors_.end())) return;
   config_.untied = true;
-  const bool own = reader_.metadata().contains(kFingerprint);
-  if (to == tensors_.end() && (own || file_.ties_copies || !Saves(words)))
-    tensors_[KeyOf(output, Part::kWeight).name] = from->second;
+  const bool ours = reader_.metadata().contains(kFingerprint);
+  if (to == tensors_.end() && (ours || file_.ties_copies || !Saves(words)))
+    tensors_[KeyOf(output, ParamKind::kWeight).name] = from->second;
   if (from == tensors_.end() && (file_.ties_copies || !Saves(output)))
-    tensors_[KeyOf(words, Part::kWeight).name] = to->second;
+    tensors_[KeyOf(words, ParamKind::kWeight).name] = to->second;
 }
 
 // Checks the tensors against a model with a LoRA on every linear layer.
@@ -287,7 +288,7 @@ absl::Status Adapter::Match() {
       whole_.push_back(*param);
       continue;
     }
-    const Param& other = model.param(param->part == Part::kLoraA ? id + 1 : id - 1);
+    const Param& other = model.param(param->kind == ParamKind::kLoraA ? id + 1 : id - 1);
     if (!tensors_.contains(other.name))
       return Wrong(Quote(tensor->name), ": has only one of lora_A and lora_B");
     lora_.emplace(param->role, param->layer);
@@ -353,7 +354,7 @@ void MergeLora(const LoraSpec& spec, ParamStore* store) {
   const float scale = PlanOf(spec, {}, 0).scale;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);
-    if (param.part != Part::kLoraA) continue;
+    if (param.kind != ParamKind::kLoraA) continue;
     const Mat a = store->value(id), b = store->value(id + 1),
               w = store->value(FindWeight(*store, param.role, param.layer));
     ParallelFor(w.rows, [&](int64_t r) {

@@ -14,7 +14,7 @@ absl::StatusOr<bool> OutputDiffers(const ModelConfig& config, const SafetensorsR
       config.Key(Role::kWordEmbeddings, -1), config.Key(Role::kDecoder, config.layers)};
   std::vector<float> values[2];
   for (const int i : {0, 1}) {
-    const std::string name = KeyOf(modules[i], Part::kWeight).name;
+    const std::string name = KeyOf(modules[i], ParamKind::kWeight).name;
     const auto tensor = absl::c_find_if(files.tensors(),
         [&](const TensorInfo& t) { return CanonicalName(t.name, *config.family) == name; });
     if (tensor == files.tensors().end()) return false;
@@ -27,9 +27,9 @@ absl::StatusOr<bool> OutputDiffers(const ModelConfig& config, const SafetensorsR
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
-  const double positions = c.has_position_table() ? c.max_positions : 0;
+  const double positions = c.positions.has_table() ? c.positions.count : 0;
   const double encoder = c.encoder == nullptr ? 0 : EncoderSize(*c.encoder);
-  return encoder + c.embedding_size() * (positions + c.vocab + c.token_types) +
+  return encoder + c.embedding_size() * (positions + c.vocab + c.embeddings.token_types) +
          2 * hidden * c.relative.span + c.own_blocks() * block;
 }
 
@@ -39,16 +39,16 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
     const std::string& folder, const std::string& json, ModelConfig config) {
   const std::string path = JoinPath(folder, "generation_config.json");
   if (!PathExists(path)) return config;
-  ASSIGN_OR_RETURN(const Json own, ReadJson(path));
-  JsonFields fields(own, path);
+  ASSIGN_OR_RETURN(const Json generation, ReadJson(path));
+  JsonFields fields(generation, path);
   CheckSearch(fields);
   CheckMembers(fields, nullptr);
   RETURN_IF_ERROR(fields.status());
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
   for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
            "forced_eos_token_id", "bad_words_ids"}) {
-    if (!own.contains(key)) continue;
-    const Json& value = own[key];
+    if (!generation.contains(key)) continue;
+    const Json& value = generation[key];
     const bool ends = absl::string_view(key) == "eos_token_id" && value.is_array();
     if (ends && value.size() != 1)
       return Error(Exit::kMismatch, QuotePath(path), ": eos_token_id: ", value.size(),
@@ -91,7 +91,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
-  if (config.causal) {
+  if (config.attention.causal) {
     ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
   }
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));

@@ -40,7 +40,7 @@ Tensors ByOurNames(
 
 // True for the output matrix of a head, which tied models have not.
 bool IsOutput(const Param& param) {
-  return param.role == Role::kDecoder && param.part == Part::kWeight;
+  return param.role == Role::kDecoder && param.kind == ParamKind::kWeight;
 }
 
 // Prefix of the names of the parameters of an auxiliary model, otherwise "".
@@ -51,7 +51,7 @@ std::string PrefixOf(const ModelConfig& config) {
 
 // True if the files of `config`, which may be that of an auxiliary model, hold the parameter.
 bool Stores(const ModelConfig& config, const Param& param) {
-  const bool fixed = config.positions == Positions::kSinesFirst;
+  const bool fixed = config.positions.kind == Positions::kSinesFirst;
   if (param.adapter >= 0 || (fixed && param.role == Role::kPositionEmbeddings) ||
       (IsOutput(param) && !config.untied))
     return false;
@@ -71,16 +71,16 @@ std::string StoredName(const ModelConfig& config, const Param& param) {
 // word embeddings, by the names of their copies.
 std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamStore& store) {
   if (!TypeOf(config.head).tied) return {};
-  const auto name = [&](Role role, Part part) {
-    return KeyOf(config.Key(role, config.layers), part).name;
+  const auto name = [&](Role role, ParamKind kind) {
+    return KeyOf(config.Key(role, config.layers), kind).name;
   };
   std::map<std::string, ParamId> copies;
   const ParamId words = FindWeight(store, Role::kWordEmbeddings, -1);
-  if (!config.untied) copies[name(Role::kDecoder, Part::kWeight)] = words;
+  if (!config.untied) copies[name(Role::kDecoder, ParamKind::kWeight)] = words;
   for (const char* copy : config.family->word_embedding_copies)
     copies[config.family->Fill(copy, 0)] = words;
-  if (const ParamId bias = store.Find(name(Role::kDecoderBias, Part::kBias)); bias >= 0)
-    copies[name(Role::kDecoder, Part::kBias)] = bias;
+  if (const ParamId bias = store.Find(name(Role::kDecoderBias, ParamKind::kBias)); bias >= 0)
+    copies[name(Role::kDecoder, ParamKind::kBias)] = bias;
   return copies;
 }
 
@@ -250,8 +250,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   for (const auto& [name, id] : copies) {  // a folder may hold only the copy
     const auto copy = tensors.find(name);
     if (copy == tensors.end()) continue;
-    const auto [own, added] = tensors.emplace(store->param(id).name, copy->second);
-    if (!added && config.untied) own->second = copy->second;  // transformers uses this bias
+    const auto [entry, added] = tensors.emplace(store->param(id).name, copy->second);
+    if (!added && config.untied) entry->second = copy->second;  // transformers uses this bias
   }
   if (config.untied) {  // the base of an adapter may be tied
     const auto words =

@@ -88,16 +88,16 @@ class SentenceFolder {
     fields.AllowValues("kwargs", {nullptr, Json::array(), Json::object()});
     RETURN_IF_ERROR(Checked(fields));
     std::string name = type.substr(type.rfind('.') + 1);
-    const bool own = absl::StartsWith(type, "sentence_transformers.");
-    if (own && name == "Transformer") {
+    const bool known_package = absl::StartsWith(type, "sentence_transformers.");
+    if (known_package && name == "Transformer") {
       if (!part.empty() && part != ".")
         return Wrong(Exit::kMismatch, kModules, "path: ", JsonString(part),
             ": expected the Transformer in this folder");
-    } else if (own && name == "Pooling") {
+    } else if (known_package && name == "Pooling") {
       RETURN_IF_ERROR(ReadPooling(JoinPath(part, "config.json")));
-    } else if (own && name == "Dense") {
+    } else if (known_package && name == "Dense") {
       RETURN_IF_ERROR(ReadDense(part));
-    } else if (own && name == "Normalize") {
+    } else if (known_package && name == "Normalize") {
       vectors_.normalize = true;
       ASSIGN_OR_RETURN(const Json config, ReadObject(JoinPath(part, "config.json")));
       JsonFields none(config, JoinPath(folder_, JoinPath(part, "config.json")));
@@ -220,8 +220,8 @@ class SentenceFolder {
       ASSIGN_OR_RETURN(tokenizer, ReadJson(file));
     }
     vectors_.lowercase = JsonMember(settings, "do_lower_case") == true;
-    const Json &own = JsonMember(settings, "max_seq_length"),
-               &limit = own.is_number() ? own : JsonMember(tokenizer, "model_max_length");
+    const Json &length = JsonMember(settings, "max_seq_length"),
+               &limit = length.is_number() ? length : JsonMember(tokenizer, "model_max_length");
     const double tokens = limit.is_number() ? limit.get<double>() : 0;
     if (tokens >= 3 && tokens < kNoLimit) vectors_.max_tokens = static_cast<int64_t>(tokens);
     return absl::OkStatus();
@@ -237,7 +237,7 @@ absl::StatusOr<std::optional<SentenceVectors>> ReadMember(const std::string& fol
   const std::string path = JoinPath(folder, "config.json");
   if (!PathExists(path)) return std::nullopt;
   ASSIGN_OR_RETURN(const Json config, ReadJson(path));
-  const Json &own = JsonMember(config, "cloze"), &member = JsonMember(own, kVectorsMember);
+  const Json& member = JsonMember(JsonMember(config, "cloze"), kVectorsMember);
   if (!member.is_object()) return std::nullopt;
   JsonFields fields(member, path);
   SentenceVectors vectors;

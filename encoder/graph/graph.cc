@@ -82,31 +82,16 @@ Value OnnxGraph::Add(const char* type, const std::vector<Value>& inputs,
   return node->output(0);
 }
 
+void OnnxGraph::AddOutput(const Value& name) {
+  model_->mutable_graph()->mutable_node()->rbegin()->add_output(name);
+}
+
 Value OnnxGraph::Reshape(const Value& x, const std::vector<int64_t>& shape) {
   return Add("Reshape", {x, Integers(shape)});
 }
 
 Value OnnxGraph::Transpose(const Value& x, const std::vector<int64_t>& order) {
   return Add("Transpose", {x}, {{"perm", order}});
-}
-
-std::pair<Value, Value> OnnxGraph::Halve(
-    const Value& x, int64_t size, const Value& first, const Value& second) {
-  Add("Split", {x, Integers({size, size})}, {{"axis", int64_t{-1}}}, first);
-  model_->mutable_graph()->mutable_node()->rbegin()->add_output(second);
-  return {first, second};
-}
-
-std::array<Value, 3> OnnxGraph::Quantize(const Value& x) {
-  const std::array<Value, 3> outputs = {x + "_int8", x + "_scale", x + "_zero"};
-  Once(outputs[0], [&] {
-    Add("DynamicQuantizeLinear", {x}, {}, outputs[0]);
-    auto& node = *model_->mutable_graph()->mutable_node()->rbegin();
-    node.add_output(outputs[1]);
-    node.add_output(outputs[2]);
-    return outputs[0];
-  });
-  return outputs;
 }
 
 Value OnnxGraph::Constant(const std::string& name, int type, const std::vector<int64_t>& shape,

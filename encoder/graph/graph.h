@@ -2,12 +2,10 @@
 #ifndef CLOZE_ENCODER_GRAPH_GRAPH_H_
 #define CLOZE_ENCODER_GRAPH_GRAPH_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,13 +43,10 @@ class OnnxGraph {
   // Adds a node with one output.
   Value Add(const char* type, const std::vector<Value>& inputs,
       const std::vector<Attribute>& attributes = {}, const Value& name = "");
+  // Gives the last node another output.
+  void AddOutput(const Value& name);
   Value Reshape(const Value& x, const std::vector<int64_t>& shape);
   Value Transpose(const Value& x, const std::vector<int64_t>& order);
-  // Adds a node that halves the last dimension, 2 * size; `first` and `second` name the halves.
-  std::pair<Value, Value> Halve(
-      const Value& x, int64_t size, const Value& first, const Value& second);
-  // Adds the node that quantizes x to u8. Returns the bytes, their scale and their zero point.
-  std::array<Value, 3> Quantize(const Value& x);
 
   // Constants. Small ones are named by their value, others by `name`; those of one name are shared.
   Value Integer(int64_t value);

@@ -1,5 +1,6 @@
 #include "encoder/graph/ops.h"
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -8,6 +9,18 @@
 
 namespace cloze {
 namespace {
+
+// Adds the node that quantizes x to u8. Returns the bytes, their scale and their zero point.
+std::array<Value, 3> Quantized(OnnxGraph& graph, const Value& x) {
+  const std::array<Value, 3> outputs = {x + "_int8", x + "_scale", x + "_zero"};
+  graph.Once(outputs[0], [&] {
+    graph.Add("DynamicQuantizeLinear", {x}, {}, outputs[0]);
+    graph.AddOutput(outputs[1]);
+    graph.AddOutput(outputs[2]);
+    return outputs[0];
+  });
+  return outputs;
+}
 
 // Gelu's tanh form: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 Value AddGeluTanh(OnnxGraph& graph, const Value& x) {
@@ -30,10 +43,17 @@ Value AddProduct(OnnxGraph& graph, const Value& x, const std::string& name, Cons
     graph.Transposed(name, q.q.data(), w.rows, w.cols);
     return graph.Vector(scale, q.scale);
   });
-  const auto [bytes, x_scale, zero] = graph.Quantize(x);
+  const auto [bytes, x_scale, zero] = Quantized(graph, x);
   const Value sums = graph.Add("MatMulInteger", {bytes, name, zero}),
               product = graph.Add("Cast", {sums}, {{"to", int64_t{1}}});  // float
   return graph.Add("Mul", {product, graph.Add("Mul", {x_scale, scale})});
+}
+
+std::pair<Value, Value> AddHalves(
+    OnnxGraph& graph, const Value& x, int64_t size, const Value& first, const Value& second) {
+  graph.Add("Split", {x, graph.Integers({size, size})}, {{"axis", int64_t{-1}}}, first);
+  graph.AddOutput(second);
+  return {first, second};
 }
 
 Value AddActivation(OnnxGraph& graph, ActivationKind kind, const Value& x) {
@@ -68,7 +88,7 @@ Value AddRotation(OnnxGraph& graph, const Value& x, const Value& positions, int6
   };
   const Value cosines = rows(rotary + "_cos", [](double angle) { return std::cos(angle); }),
               sines = rows(rotary + "_sin", [](double angle) { return std::sin(angle); });
-  const auto [first, second] = graph.Halve(x, dim / 2, x + "_first", x + "_second");
+  const auto [first, second] = AddHalves(graph, x, dim / 2, x + "_first", x + "_second");
   const Value turned =
       graph.Add("Concat", {graph.Add("Neg", {second}), first}, {{"axis", int64_t{-1}}});
   return graph.Add("Add", {graph.Add("Mul", {x, cosines}), graph.Add("Mul", {turned, sines})});

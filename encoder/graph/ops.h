@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "core/ops/activation.h"
 #include "encoder/graph/graph.h"
@@ -13,6 +14,10 @@ namespace cloze {
 // Returns x [..., in] w^T for w [out, in]. With `int8`, weights have a scale per output, and x a
 // scale and a zero point. ONNX Runtime fuses these nodes.
 Value AddProduct(OnnxGraph& graph, const Value& x, const std::string& name, ConstMat w, bool int8);
+
+// Returns the halves of the last dimension of x, 2 * size, by the names `first` and `second`.
+std::pair<Value, Value> AddHalves(
+    OnnxGraph& graph, const Value& x, int64_t size, const Value& first, const Value& second);
 
 // Returns act(x).
 Value AddActivation(OnnxGraph& graph, ActivationKind kind, const Value& x);

@@ -41,69 +41,89 @@ struct RelativeConfig {
   bool operator==(const RelativeConfig&) const = default;
 };
 
+// The embeddings of tokens, the input of block 0.
+struct EmbeddingTraits {
+  int32_t size = 0;         // 0: hidden; embeddings of another size are projected to hidden
+  bool projected = false;   // they are projected even if their size is hidden
+  int32_t token_types = 2;  // rows of the table of token types; 0: no table
+  float scale = 1;          // factor of the word embeddings
+  bool norm = true;         // layer norm of the sum of embeddings
+};
+
+struct PositionTraits {
+  Positions kind = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
+  int32_t count = 512;                   // rows of the table, unused ones included
+  int32_t offset = 0;                    // first row that is used
+  bool after_pad = false;  // pad tokens are not counted, and `offset` is the pad token's id + 1
+  float sinusoid_base = 10000;
+  std::array<float, 2> rotary_base = {10000, 10000};  // of layers that see all tokens, local ones
+
+  bool has_table() const { return kind != Positions::kRotary && kind != Positions::kNone; }
+  bool is_fixed() const { return kind == Positions::kSinusoidal || kind == Positions::kSinesFirst; }
+};
+
+struct AttentionTraits {
+  bool causal = false;           // tokens see those before them
+  bool cross = false;            // blocks attend to the hidden states of an encoder
+  int32_t window = 0;            // local layers see window / 2 tokens on each side
+  std::vector<bool> local = {};  // [layers] true for local layers; empty: none
+  float dropout = 0.1;
+
+  bool is_local(int layer) const { return !local.empty() && local[layer]; }
+};
+
+struct MlpTraits {
+  ActivationKind activation = ActivationKind::kGelu;
+  bool gated = false;  // output(act(first half) * second half of the intermediate layer)
+};
+
+struct NormTraits {
+  NormPlace place = NormPlace::kAfter;
+  bool biases = true;  // of all norms, and of the masked-LM head's dense layer
+  float epsilon = 1e-12;
+};
+
+// Layers of a group share their blocks (ALBERT).
+struct SharingTraits {
+  int32_t groups = 0;            // 0: each layer has its own blocks
+  int32_t blocks_per_layer = 1;  // Architecture::layers counts all blocks
+};
+
+// New weights.
+struct InitializerTraits {
+  float range = 0.02;           // standard deviation
+  bool scaled_outputs = false;  // smaller for layers that add to the residual sum, see InitStddev
+};
+
 // The defaults are those of BERT.
 struct Architecture {
-  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
-
-  // Embeddings. `embedding`: their size; 0: hidden. Others than `hidden` are projected, and with
-  // projects_always all. token_types: 0: no table.
-  int32_t embedding = 0, token_types = 2;
-  float embedding_scale = 1;  // factor of the word embeddings
-  bool projects_always = false, embeddings_norm = true;
-
-  // Positions. max_positions: rows of the position table, unused ones included. position_offset:
-  // its first row that is used; with positions_after_pad, which counts no pad tokens, pad_id + 1.
-  Positions positions = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
-  int32_t max_positions = 512, position_offset = 0, pad_id = 0;
-  bool positions_after_pad = false;
-  float sinusoid_base = 10000;
-  // Rotary positions: bases of layers that see all tokens, and of local layers.
-  std::array<float, 2> rotary_base = {10000, 10000};
+  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, pad_id = 0;
+  EmbeddingTraits embeddings = {};
+  PositionTraits positions = {};
   RelativeConfig relative = {};
+  AttentionTraits attention = {};
+  MlpTraits mlp = {};
+  NormTraits norm = {};
+  SharingTraits sharing = {};
+  InitializerTraits initializer = {};
+  bool biases = true;   // of the linear layers of blocks
+  float dropout = 0.1;  // of embeddings and of the outputs of attention and MLP
 
-  // Attention. causal: tokens see those before them. cross_attention: blocks attend to the hidden
-  // states of an encoder. Layers of `local` ([layers], or empty: none) see window / 2 tokens on
-  // each side.
-  bool causal = false, cross_attention = false;
-  int32_t window = 0;
-  std::vector<bool> local = {};
-
-  // Blocks. gated: output(act(first half) * second half of the intermediate layer). biases: of
-  // their linear layers. norm_biases: of all norms and of the masked-LM head's dense layer.
-  ActivationKind activation = ActivationKind::kGelu;
-  bool gated = false, biases = true, norm_biases = true;
-  NormPlace norm = NormPlace::kAfter;
-  float norm_epsilon = 1e-12;
-  // Layers of a group share their blocks (ALBERT); 0: each has its own. `inner`: blocks of a layer;
-  // `layers` counts all blocks.
-  int32_t groups = 0, inner = 1;
-
-  float dropout = 0.1, attention_dropout = 0.1;
-  // Standard deviation of new weights; with scaled_outputs smaller for layers that add to the
-  // residual sum, see InitStddev.
-  float initializer_range = 0.02;
-  bool scaled_outputs = false;
-
-  bool pre_norm() const { return norm != NormPlace::kAfter; }
+  bool pre_norm() const { return norm.place != NormPlace::kAfter; }
   // Longest sequence, special tokens included.
-  int32_t max_tokens() const { return max_positions - position_offset; }
-  bool has_position_table() const {
-    return positions != Positions::kRotary && positions != Positions::kNone;
-  }
-  bool has_fixed_positions() const {
-    return positions == Positions::kSinusoidal || positions == Positions::kSinesFirst;
-  }
-  bool is_local(int layer) const { return !local.empty() && local[layer]; }
-  int32_t embedding_size() const { return embedding > 0 ? embedding : hidden; }
-  bool projects_embeddings() const { return projects_always || embedding_size() != hidden; }
+  int32_t max_tokens() const { return positions.count - positions.offset; }
+  int32_t embedding_size() const { return embeddings.size > 0 ? embeddings.size : hidden; }
+  bool projects_embeddings() const { return embeddings.projected || embedding_size() != hidden; }
   // Number of blocks with parameters of their own.
-  int32_t own_blocks() const { return groups > 0 ? groups * inner : layers; }
-  // Sets pad_id and, with positions_after_pad, position_offset and max_positions.
+  int32_t own_blocks() const {
+    return sharing.groups > 0 ? sharing.groups * sharing.blocks_per_layer : layers;
+  }
+  // Sets pad_id and, with positions.after_pad, positions.offset and positions.count.
   void SetPad(int32_t id) {
     pad_id = id;
-    if (!positions_after_pad) return;
-    max_positions += id + 1 - position_offset;
-    position_offset = id + 1;
+    if (!positions.after_pad) return;
+    positions.count += id + 1 - positions.offset;
+    positions.offset = id + 1;
   }
 };
 

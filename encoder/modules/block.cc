@@ -27,40 +27,41 @@ Block::Block(ParamStore* store, const Architecture& config, ModuleKeys keys, int
     return Linear(store, modules, in, out / modules.size(), config.biases);
   };
   const auto norm = [&](const ParamKey& module) {
-    return Norm(store, module, hidden, config.norm_epsilon, config.norm_biases);
+    return Norm(store, module, hidden, config.norm.epsilon, config.norm.biases);
   };
   qkv_ = linear({Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue}, hidden, 3 * hidden);
   distances_ = RelativeProjection(store, config, keys, index);
   attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
   norm_a_ = norm(norm_a);
-  if (config.cross_attention) cross_.emplace(store, config, keys, index);
+  if (config.attention.cross) cross_.emplace(store, config, keys, index);
   intermediate_ = linear({Role::kGate, Role::kIntermediate}, hidden,
-      config.gated ? 2 * config.intermediate : config.intermediate);
+      config.mlp.gated ? 2 * config.intermediate : config.intermediate);
   output_ = linear({Role::kOutput}, config.intermediate, hidden);
   norm_b_ = norm(norm_b);
   if (index == 0 && config.relative.convolution > 0) convolution_.emplace(store, config, keys);
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
-  uint32_t site = DropoutSiteId(DropoutPlace::kLora, index_);
+  uint32_t site = DropoutSiteId(DropoutKind::kLora, index_);
   for (Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_}) {
     linear->AddLora(store, plan, site);
     site += 4;
   }
 }
 
-DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
-  return pass.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
-      DropoutSiteId(place, index_));
+DropoutSite Block::Site(const Pass& pass, DropoutKind kind) const {
+  return pass.Site(kind == DropoutKind::kAttention ? config_.attention.dropout : config_.dropout,
+      DropoutSiteId(kind, index_));
 }
 
 AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative) const {
   AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
   shape.causal = pass.batch.causal;
   if (pass.distances != nullptr) shape.relative = &relative;
-  if (config_.causal) shape.visible = kCausal;
+  if (config_.attention.causal) shape.visible = kCausal;
   shape.int8 = qkv_.weight(pass).int8;
-  if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
+  if (config_.attention.is_local(index_))
+    shape.visible = {config_.attention.window / 2, config_.attention.window / 2};
   return shape;
 }
 
@@ -73,7 +74,7 @@ Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockS
   s.qkv = pass.New(rows, 3 * hidden);
   qkv_.Forward(pass, in.y, s.qkv);
   if (rotary()) {
-    RotaryForward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
+    RotaryForward(pass.rotary[config_.attention.is_local(index_)], pass.batch.positions.data(),
         Columns(s.qkv, 0, 2 * hidden));
   }
   RelativePositions relative;
@@ -89,7 +90,7 @@ Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockS
     DecodeAttention(Columns(s.qkv, 0, hidden), pass.decoding->cache[index_], pass.decoding->seen,
         pass.decoding->ends, config_.heads, pass.arena, s.context);
   } else {
-    AttentionForward(s.qkv, Shape(pass, relative), Site(pass, DropoutPlace::kAttention), pass.arena,
+    AttentionForward(s.qkv, Shape(pass, relative), Site(pass, DropoutKind::kAttention), pass.arena,
         s.context, s.lse, probs);
   }
   if (convolution_.has_value()) {
@@ -112,8 +113,8 @@ void Block::AfterAttention(
   Mat z1 = pass.New(rows, hidden);
   attention_output_.Forward(pass, s->picked, z1);
   s->y1 = pass.New(rows, hidden);
-  s->norm_a = norm_a_.Forward(
-      pass, z1, residual, Site(pass, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
+  s->norm_a =
+      norm_a_.Forward(pass, z1, residual, Site(pass, DropoutKind::kAttentionOutput), {}, z1, s->y1);
   s->mlp = s->y1;
   if (cross_.has_value()) {
     s->mlp = pass.New(rows, hidden);
@@ -121,13 +122,13 @@ void Block::AfterAttention(
   }
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
   const auto up = intermediate_.ForMlp(pass), down = output_.ForMlp(pass);
-  if (up.has_value() && down.has_value() && !config_.gated) {
-    pass.matmul.ForwardMlp(s->mlp, *up, config_.activation, *down, z2);
+  if (up.has_value() && down.has_value() && !config_.mlp.gated) {
+    pass.matmul.ForwardMlp(s->mlp, *up, config_.mlp.activation, *down, z2);
   } else {
     FeedForward(pass, z2, s);
   }
   s->norm_b = norm_b_.Forward(
-      pass, z2, pre_ ? z1 : s->mlp, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+      pass, z2, pre_ ? z1 : s->mlp, Site(pass, DropoutKind::kFeedForwardOutput), {}, z2, out.y);
 }
 
 void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
@@ -135,10 +136,10 @@ void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
   intermediate_.Forward(pass, s->mlp, s->u);
   const Arena::Mark mark = pass.arena.mark();
   Mat act = pass.New(z2.rows, config_.intermediate);
-  if (config_.gated) {
-    GatedForward(config_.activation, s->u, act);
+  if (config_.mlp.gated) {
+    GatedForward(config_.mlp.activation, s->u, act);
   } else {
-    ActivationForward(config_.activation, s->u, act);
+    ActivationForward(config_.mlp.activation, s->u, act);
   }
   output_.Forward(pass, act, z2);
   pass.arena.Rewind(mark);
@@ -147,14 +148,14 @@ void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
 void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, Mat dy1) const {
   const Arena::Mark mark = pass.arena.mark();
   Mat du = pass.New(dm.rows, intermediate_.out()), act = pass.New(dm.rows, config_.intermediate);
-  if (config_.gated) {
+  if (config_.mlp.gated) {
     output_.Backward(pass, {}, dm, act);
-    GatedBackward(config_.activation, s.u, act, du);
+    GatedBackward(config_.mlp.activation, s.u, act, du);
     AddColumnSums(du, pass.arena, intermediate_.bias_grad(pass));
   } else {
     output_.Backward(pass, {}, dm, du);
     ActivationBackward(
-        config_.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
+        config_.mlp.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
   }
   output_.Backward(pass, act, dm, {});
   intermediate_.Backward(pass, s.mlp, du, dy1, !pre_);
@@ -177,9 +178,9 @@ void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontex
     grads = distances_.NewGrads(pass, s.distances, &dprojected);
   }
   cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, Shape(pass, relative),
-      Site(pass, DropoutPlace::kAttention), pass.arena, dqkv, grads);
+      Site(pass, DropoutKind::kAttention), pass.arena, dqkv, grads);
   if (rotary()) {
-    RotaryBackward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
+    RotaryBackward(pass.rotary[config_.attention.is_local(index_)], pass.batch.positions.data(),
         Columns(dqkv, 0, 2 * config_.hidden));
   }
   AddColumnSums(dqkv, pass.arena, qkv_.bias_grad(pass));
@@ -201,19 +202,19 @@ void Block::Backward(
   if (convolution_.has_value()) convolution_->Backward(pass, s.convolution, d.y, beside);
   Mat dz = pre_ ? d.residual : d.y;
   Mat dx = dropout ? pass.New(rows, hidden) : Mat();
-  const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved,
+  const auto through = [&](DropoutKind kind, const Norm& norm, const Norm::Saved& saved,
                            const Linear& linear, ConstMat dy) {
-    norm.Backward(narrowed, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(narrowed, place), {},
+    norm.Backward(narrowed, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(narrowed, kind), {},
         linear.bias_grad(pass), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
   const bool attention = need_dx || attention_requires_grad(pass);
-  const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
+  const ConstMat dm = through(DropoutKind::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
   if (attention || mlp_requires_grad(pass)) FeedForwardBackward(narrowed, s, dm, d.y);
   if (attention && cross_.has_value()) cross_->Backward(narrowed, s.cross, d.y);
   if (attention || norm_a_.requires_grad(pass)) {
     const ConstMat da =
-        through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
+        through(DropoutKind::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
     if (s.targets.has_value() && need_dx) s.targets->Scatter(dz, d_in.residual);
     if (attention) {
       Mat dcontext = pass.New(rows, hidden);
@@ -226,11 +227,11 @@ void Block::Backward(
 }
 
 Value Block::Mask(const GraphPass& pass) const {
-  if (!config_.is_local(index_)) return pass.mask;
+  if (!config_.attention.is_local(index_)) return pass.mask;
   OnnxGraph& graph = pass.graph;
   return graph.Once("local_mask", [&] {
     const Value distance = graph.Add("Abs", {AddDistances(graph, pass.positions)}),
-                far = graph.Add("Greater", {distance, graph.Integer(config_.window / 2)}),
+                far = graph.Add("Greater", {distance, graph.Integer(config_.attention.window / 2)}),
                 lowest = graph.Float(std::numeric_limits<float>::lowest()),
                 window = graph.Add("Where", {far, lowest, graph.Float(0)});
     return graph.Add("Min", {pass.mask, window});
@@ -255,9 +256,9 @@ Value Block::Attention(const GraphPass& pass, const Value& x) const {
   Value q = split(parts[0], rows), k = split(parts[1], rotary() ? rows : columns),
         v = split(parts[2], rows);
   if (rotary()) {
-    const float base = config_.rotary_base[config_.is_local(index_)];
+    const float base = config_.positions.rotary_base[config_.attention.is_local(index_)];
     const auto rotate = [&](const Value& part) {
-      return AddRotation(graph, part, pass.positions, config_.max_positions, dim, base);
+      return AddRotation(graph, part, pass.positions, config_.positions.count, dim, base);
     };
     q = rotate(q), k = graph.Transpose(rotate(k), {0, 1, 3, 2});
   }
@@ -271,12 +272,13 @@ Value Block::FeedForward(const GraphPass& pass, const Value& x) const {
   OnnxGraph& graph = pass.graph;
   const int last = intermediate_.modules() - 1;
   Value u = intermediate_.Export(pass, x, last);
-  if (!config_.gated) {
-    u = AddActivation(graph, config_.activation, u);
+  if (!config_.mlp.gated) {
+    u = AddActivation(graph, config_.mlp.activation, u);
   } else {
-    auto [gate, value] = last > 0 ? std::pair(intermediate_.Export(pass, x), u)
-                                  : graph.Halve(u, config_.intermediate, u + "_gate", u + "_value");
-    u = graph.Add("Mul", {AddActivation(graph, config_.activation, gate), value});
+    auto [gate, value] = last > 0
+                             ? std::pair(intermediate_.Export(pass, x), u)
+                             : AddHalves(graph, u, config_.intermediate, u + "_gate", u + "_value");
+    u = graph.Add("Mul", {AddActivation(graph, config_.mlp.activation, gate), value});
   }
   return output_.Export(pass, u);
 }

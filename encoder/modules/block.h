@@ -20,7 +20,7 @@ struct BlockState {
   Mat y, residual;  // [rows, hidden]
 };
 
-// The same in an export.
+// A BlockState in an export.
 struct BlockValues {
   Value y, residual;  // [B, S, hidden]
 };
@@ -80,9 +80,9 @@ class Block {
   bool convolution_requires_grad(const Pass& pass) const {
     return convolution_.has_value() && convolution_->requires_grad(pass);
   }
-  DropoutSite Site(const Pass& pass, DropoutPlace place) const;
+  DropoutSite Site(const Pass& pass, DropoutKind kind) const;
   AttentionShape Shape(const Pass& pass, const RelativePositions& relative) const;
-  bool rotary() const { return config_.positions == Positions::kRotary; }
+  bool rotary() const { return config_.positions.kind == Positions::kRotary; }
   // Sets saved->u and z2 [rows, hidden], the MLP of saved->mlp.
   void FeedForward(const Pass& pass, Mat z2, Saved* saved) const;
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;

@@ -13,12 +13,12 @@ Convolution::Convolution(ParamStore* store, const Architecture& config, ModuleKe
   layer_ = Linear(store, {keys(Role::kConvolution, 0)},
       int64_t{config.relative.convolution} * config.hidden, config.hidden);
   store->Edit(weight).kernel_width = size_;
-  norm_ = Norm(store, keys(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
+  norm_ = Norm(store, keys(Role::kConvolutionNorm, 0), config.hidden, config.norm.epsilon);
 }
 
 // This site number lies between those of block 0's MLP output and of its LoRAs, and is free.
 DropoutSite Convolution::Site(const Pass& pass) const {
-  return pass.Site(dropout_, DropoutSiteId(DropoutPlace::kFeedForwardOutput) + 1);
+  return pass.Site(dropout_, DropoutSiteId(DropoutKind::kFeedForwardOutput) + 1);
 }
 
 Convolution::Saved Convolution::Forward(const Pass& pass, ConstMat x, Mat residual, Mat y) const {

@@ -13,7 +13,7 @@ CrossAttention::CrossAttention(
   query_ = Linear(store, {key(Role::kCrossQuery)}, hidden, hidden);
   key_value_ = Linear(store, {key(Role::kCrossKey), key(Role::kCrossValue)}, hidden, hidden);
   output_ = Linear(store, {key(Role::kCrossOutput)}, hidden, hidden);
-  norm_ = Norm(store, key(Role::kCrossNorm), hidden, config.norm_epsilon);
+  norm_ = Norm(store, key(Role::kCrossNorm), hidden, config.norm.epsilon);
 }
 
 CrossAttention::Saved CrossAttention::Forward(const Pass& pass, ConstMat x, Mat y) const {
@@ -34,12 +34,11 @@ CrossAttention::Saved CrossAttention::Forward(const Pass& pass, ConstMat x, Mat 
     if (decoding != nullptr) KeepRows(s.key_value, decoding->source_rows, decoding->cache[cached]);
     s.lse = pass.arena.NewArray<float>(x.rows * config_.heads);
     CrossAttentionForward(s.q, s.key_value, {pass.cu_seqlens(), config_.heads},
-        pass.states->cu_seqlens, Site(pass, DropoutPlace::kAttention), pass.arena, s.context,
-        s.lse);
+        pass.states->cu_seqlens, Site(pass, DropoutKind::kAttention), pass.arena, s.context, s.lse);
   }
   const Mat z = pass.New(x.rows, hidden);
   output_.Forward(pass, s.context, z);
-  s.norm = norm_.Forward(pass, z, x, Site(pass, DropoutPlace::kAttentionOutput), {}, z, y);
+  s.norm = norm_.Forward(pass, z, x, Site(pass, DropoutKind::kAttentionOutput), {}, z, y);
   return s;
 }
 
@@ -48,13 +47,13 @@ void CrossAttention::Backward(const Pass& pass, const Saved& s, Mat d) const {
   const auto like = [&](const Mat& m) { return pass.New(m.rows, m.cols); };
   const bool dropout = pass.training && config_.dropout > 0;
   const Mat dropped = dropout ? like(d) : Mat();
-  norm_.Backward(pass, s.norm, d, {}, Site(pass, DropoutPlace::kAttentionOutput), {},
+  norm_.Backward(pass, s.norm, d, {}, Site(pass, DropoutKind::kAttentionOutput), {},
       output_.bias_grad(pass), d, dropped);
   const Mat dcontext = like(s.context), dq = like(s.q), dkv = like(s.key_value);
   output_.Backward(pass, s.context, dropout ? dropped : d, dcontext);
   CrossAttentionBackward(s.q, s.key_value, s.context, dcontext, s.lse,
       {pass.cu_seqlens(), config_.heads}, pass.states->cu_seqlens,
-      Site(pass, DropoutPlace::kAttention), pass.arena, dq, dkv);
+      Site(pass, DropoutKind::kAttention), pass.arena, dq, dkv);
   AddColumnSums(dq, pass.arena, query_.bias_grad(pass));
   query_.Backward(pass, s.x, dq, d, true);
   AddColumnSums(dkv, pass.arena, key_value_.bias_grad(pass));

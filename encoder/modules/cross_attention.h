@@ -39,10 +39,9 @@ class CrossAttention {
 
  private:
   // Site numbers follow those of the blocks.
-  DropoutSite Site(const Pass& pass, DropoutPlace place) const {
-    return pass.Site(
-        place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
-        DropoutSiteId(place, config_.layers + index_));
+  DropoutSite Site(const Pass& pass, DropoutKind kind) const {
+    return pass.Site(kind == DropoutKind::kAttention ? config_.attention.dropout : config_.dropout,
+        DropoutSiteId(kind, config_.layers + index_));
   }
 
   Architecture config_;

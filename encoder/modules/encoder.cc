@@ -16,6 +16,48 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
   return batch.averages() ? batch.pieces : batch.rows;
 }
 
+// Return the rows of the position and the type table for the batch. With positions.after_pad,
+// positions count no pad tokens, whose row is pad_id; a model with at most one type (RoBERTa) uses
+// row 0.
+std::vector<int32_t> PositionRows(const Architecture& config, const Pass& pass) {
+  const Batch& b = pass.batch;
+  std::vector<int32_t> rows = b.positions;
+  for (int32_t& row : rows) row += config.positions.offset;
+  if (!config.positions.after_pad) return rows;
+  for (int64_t s = 0; s < b.sequences(); ++s) {
+    int32_t pads = 0;
+    for (int64_t r = b.cu_seqlens[s]; r < b.cu_seqlens[s + 1]; ++r) {
+      const bool pad = b.ids[r] == config.pad_id;
+      rows[r] = pad ? config.pad_id : rows[r] - pads;
+      pads += pad;
+    }
+  }
+  return rows;
+}
+
+std::vector<int32_t> TypeRows(const Architecture& config, const Pass& pass) {
+  if (config.embeddings.token_types > 1) return pass.batch.types;
+  return std::vector<int32_t>(pass.batch.types.size());
+}
+
+// Return these rows in an export: positions [S] or, with positions.after_pad, [B, S]; types
+// [B, S].
+Value PositionRows(const Architecture& config, const GraphPass& pass) {
+  OnnxGraph& graph = pass.graph;
+  if (!config.positions.after_pad)
+    return graph.Add("Add", {pass.positions, graph.Integer(config.positions.offset)});
+  const Value pad = graph.Integer(config.pad_id),
+              token = graph.Add("Not", {graph.Add("Equal", {pass.ids, pad})}),
+              one = graph.Add("Cast", {token}, {{"to", int64_t{7}}}),  // int64
+      count = graph.Add("CumSum", {one, graph.Integer(1)});
+  return graph.Add("Add", {graph.Add("Mul", {count, one}), pad});
+}
+
+Value TypeRows(const Architecture& config, const GraphPass& pass) {
+  if (config.embeddings.token_types > 1) return pass.types;
+  return pass.graph.Add("Mul", {pass.ids, pass.graph.Integer(0)});
+}
+
 }  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
@@ -23,45 +65,25 @@ Encoder::Encoder(ParamStore* store, const ModelShape& config, ModuleKeys keys)
       pool_(TypeOf(config.head).per_text ? config.pooling : Pool::kClass) {
   const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
-    return store->AddMatrix(KeyOf(keys(role, -1), Part::kWeight), rows, embedding);
+    return store->AddMatrix(KeyOf(keys(role, -1), ParamKind::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
   store->Edit(words_).sparse = true;
-  if (config.has_position_table())
-    positions_ = table(Role::kPositionEmbeddings, config.max_positions);
+  if (config.positions.has_table())
+    positions_ = table(Role::kPositionEmbeddings, config.positions.count);
   relative_ = RelativeEmbedding(store, config, keys);
-  if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
+  if (config.embeddings.token_types > 0)
+    types_ = table(Role::kTokenTypeEmbeddings, config.embeddings.token_types);
   const auto norm = [&](const ParamKey& module, int64_t size) {
-    return Norm(store, module, size, config.norm_epsilon, config.norm_biases);
+    return Norm(store, module, size, config.norm.epsilon, config.norm.biases);
   };
-  if (config.embeddings_norm) embedding_norm_ = norm(keys(Role::kEmbeddingsNorm, -1), embedding);
+  if (config.embeddings.norm) embedding_norm_ = norm(keys(Role::kEmbeddingsNorm, -1), embedding);
   if (config.projects_embeddings()) {
     projection_ = Linear(store, {keys(Role::kEmbeddingsProjection, -1)}, embedding, config.hidden);
   }
-  if (config.norm == NormPlace::kBefore)
+  if (config.norm.place == NormPlace::kBefore)
     first_norm_ = norm(keys(Role::kAttentionNorm, 0), config.hidden);
   for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, keys, i);
-}
-
-std::vector<int32_t> Encoder::PositionRows(const Pass& pass) const {
-  const Batch& b = pass.batch;
-  std::vector<int32_t> rows = b.positions;
-  for (int32_t& row : rows) row += config_.position_offset;
-  if (!config_.positions_after_pad) return rows;
-  for (int64_t s = 0; s < b.sequences(); ++s) {
-    int32_t pads = 0;
-    for (int64_t r = b.cu_seqlens[s]; r < b.cu_seqlens[s + 1]; ++r) {
-      const bool pad = b.ids[r] == config_.pad_id;
-      rows[r] = pad ? config_.pad_id : rows[r] - pads;
-      pads += pad;
-    }
-  }
-  return rows;
-}
-
-std::vector<int32_t> Encoder::TypeRows(const Pass& pass) const {
-  if (config_.token_types > 1) return pass.batch.types;
-  return std::vector<int32_t>(pass.batch.types.size());
 }
 
 void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -84,13 +106,13 @@ Pass Encoder::WithPositions(const Pass& pass, bool training, RelativeContext* di
     *distances = relative_.Forward(pass, training);
     with.distances = distances;
   }
-  if (config_.positions != Positions::kRotary) return with;
+  if (config_.positions.kind != Positions::kRotary) return with;
   const auto& positions = pass.batch.positions;
   const int64_t count = positions.empty() ? 1 : *absl::c_max_element(positions) + 1,
                 dim = config_.hidden / config_.heads;
-  with.rotary[0] = RotaryTable(count, dim, config_.rotary_base[0], pass.arena);
-  if (!config_.local.empty())
-    with.rotary[1] = RotaryTable(count, dim, config_.rotary_base[1], pass.arena);
+  with.rotary[0] = RotaryTable(count, dim, config_.positions.rotary_base[0], pass.arena);
+  if (!config_.attention.local.empty())
+    with.rotary[1] = RotaryTable(count, dim, config_.positions.rotary_base[1], pass.arena);
   return with;
 }
 
@@ -131,27 +153,27 @@ void Encoder::Embed(const Pass& pass, const BlockState& out, Saved* saved) const
   const Batch& b = pass.batch;
   Mat z = pass.New(out.y.rows, config_.embedding_size());
   const auto table = [&](ParamId id) { return id < 0 ? ConstMat() : pass.value(id); };
-  const bool scaled = config_.embedding_scale != 1;
+  const bool scaled = config_.embeddings.scale != 1;
   EmbeddingForward(table(words_), b.ids.data(), scaled ? ConstMat() : table(positions_),
-      PositionRows(pass).data(), table(types_), TypeRows(pass).data(), z);
+      PositionRows(config_, pass).data(), table(types_), TypeRows(config_, pass).data(), z);
   if (scaled) {
     const Mat positions = pass.New(z.rows, z.cols);
     EmbeddingForward(
-        table(positions_), PositionRows(pass).data(), {}, nullptr, {}, nullptr, positions);
-    Axpby(1, positions, config_.embedding_scale, z);
+        table(positions_), PositionRows(config_, pass).data(), {}, nullptr, {}, nullptr, positions);
+    Axpby(1, positions, config_.embeddings.scale, z);
   }
   const bool projects = config_.projects_embeddings();
   saved->embedded = projects ? pass.New(z.rows, z.cols) : out.residual;
-  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
+  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutKind::kEmbeddings));
   if (embedding_norm_.empty()) {
     Dropout(z, dropout, saved->embedded);
   } else {
     saved->embeddings = embedding_norm_.Forward(pass, {}, z, {}, dropout, z, saved->embedded);
   }
   if (projects) projection_.Forward(pass, saved->embedded, out.residual);
-  if (config_.norm == NormPlace::kBefore)
+  if (config_.norm.place == NormPlace::kBefore)
     saved->first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
-  if (config_.norm == NormPlace::kBeforeExceptFirst) Axpby(1, out.residual, 0, out.y);
+  if (config_.norm.place == NormPlace::kBeforeExceptFirst) Axpby(1, out.residual, 0, out.y);
 }
 
 BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
@@ -251,7 +273,7 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
                        : saved.blocks[at];
     blocks_[i].Backward(pass, s, d, d_in);
     // In a pre-norm model block i gives the norm at the start of block i + 1 its gradients.
-    if (pass.complete != nullptr && config_.groups == 0) (*pass.complete)(pre_ ? i + 1 : i);
+    if (pass.complete != nullptr && config_.sharing.groups == 0) (*pass.complete)(pre_ ? i + 1 : i);
     pass.arena.Rewind(block);
     d = d_in;
   }
@@ -261,10 +283,10 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
 }
 
 void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const {
-  if (config_.norm == NormPlace::kBefore)
+  if (config_.norm.place == NormPlace::kBefore)
     first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
-  if (config_.norm == NormPlace::kBeforeExceptFirst) Axpby(1, d.residual, 1, d.y);
-  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
+  if (config_.norm.place == NormPlace::kBeforeExceptFirst) Axpby(1, d.residual, 1, d.y);
+  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutKind::kEmbeddings));
   Mat dz = d.y;
   if (config_.projects_embeddings()) {
     dz = pass.New(d.y.rows, config_.embedding_size());
@@ -278,36 +300,21 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
   }
   const Batch& b = pass.batch;
   if (types_ >= 0)
-    EmbeddingBackward(dz, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+    EmbeddingBackward(
+        dz, TypeRows(config_, pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
   const auto to_positions = [&] {
     if (positions_ < 0) return;
-    EmbeddingBackward(
-        dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+    EmbeddingBackward(dz, PositionRows(config_, pass).data(), b.tokens(), pass.arena,
+        pass.params.grad(positions_));
   };
   // As in PyTorch, the word embedding of padding gets no gradient, and neither does its position.
-  const bool after_pad = config_.positions_after_pad;
+  const bool after_pad = config_.positions.after_pad;
   if (!after_pad) to_positions();
-  if (config_.embedding_scale != 1) Axpby(config_.embedding_scale, dz, 0, dz);
-  for (int64_t r = 0; (after_pad || config_.cross_attention) && r < b.tokens(); ++r)
+  if (config_.embeddings.scale != 1) Axpby(config_.embeddings.scale, dz, 0, dz);
+  for (int64_t r = 0; (after_pad || config_.attention.cross) && r < b.tokens(); ++r)
     if (b.ids[r] == config_.pad_id) ZeroRowsFrom(Rows(dz, r, 1), 0);
   if (after_pad) to_positions();
   EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
-}
-
-Value Encoder::PositionRows(const GraphPass& pass) const {
-  OnnxGraph& graph = pass.graph;
-  if (!config_.positions_after_pad)
-    return graph.Add("Add", {pass.positions, graph.Integer(config_.position_offset)});
-  const Value pad = graph.Integer(config_.pad_id),
-              token = graph.Add("Not", {graph.Add("Equal", {pass.ids, pad})}),
-              one = graph.Add("Cast", {token}, {{"to", int64_t{7}}}),  // int64
-      count = graph.Add("CumSum", {one, graph.Integer(1)});
-  return graph.Add("Add", {graph.Add("Mul", {count, one}), pad});
-}
-
-Value Encoder::TypeRows(const GraphPass& pass) const {
-  if (config_.token_types > 1) return pass.types;
-  return pass.graph.Add("Mul", {pass.ids, pass.graph.Integer(0)});
 }
 
 BlockValues Encoder::Embed(const GraphPass& pass) const {
@@ -317,10 +324,10 @@ BlockValues Encoder::Embed(const GraphPass& pass) const {
     return graph.Add("Gather", {pass.value(table), rows});
   };
   Value x = gather(words_, pass.ids);
-  if (types_ >= 0) x = graph.Add("Add", {x, gather(types_, TypeRows(pass))});
+  if (types_ >= 0) x = graph.Add("Add", {x, gather(types_, TypeRows(config_, pass))});
   if (positions_ >= 0) {
-    const Value positions = gather(positions_, PositionRows(pass));
-    if (!config_.positions_after_pad) graph.DeclareShape(positions, {kSequenceLength, size});
+    const Value positions = gather(positions_, PositionRows(config_, pass));
+    if (!config_.positions.after_pad) graph.DeclareShape(positions, {kSequenceLength, size});
     x = graph.Add("Add", {x, positions});
   }
   x = embedding_norm_.Export(pass, x, "embeddings");

@@ -83,14 +83,6 @@ class Encoder {
   BlockState RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const;
-  // Return the rows of the position and the type table for the batch. With
-  // positions_after_pad, positions count no pad tokens, whose row is pad_id; a model with at
-  // most one type (RoBERTa) uses row 0.
-  std::vector<int32_t> PositionRows(const Pass& pass) const;
-  std::vector<int32_t> TypeRows(const Pass& pass) const;
-  // The same as values: [S] or, with positions_after_pad, [B, S]; and [B, S].
-  Value PositionRows(const GraphPass& pass) const;
-  Value TypeRows(const GraphPass& pass) const;
   BlockValues Embed(const GraphPass& pass) const;
 
   ModelShape config_;

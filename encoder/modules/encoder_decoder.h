@@ -26,7 +26,7 @@ class EncoderDecoder {
     Mat y;  // [padded targets, hidden]
   };
 
-  // `decoder` has cross_attention.
+  // `decoder` has attention.cross.
   EncoderDecoder(Encoder encoder, Encoder decoder)
       : encoder_(std::move(encoder)), decoder_(std::move(decoder)) {}
 

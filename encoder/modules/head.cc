@@ -14,7 +14,7 @@ constexpr float kCrfRate = 50;
 
 }  // namespace
 
-struct Head::Transformed {
+struct Head::BeforeOutput {
   ConstMat x;  // [rows, hidden] input of dense
   Mat u, act;  // output of dense, activation
   Mat h;       // input of the decoder
@@ -30,10 +30,10 @@ HeadLayout LayoutOf(const ModelShape& config) {
       (type.tied && config.transform) || (config.transform_always && (pooler || !type.pooler));
   if (layout.norm) {
     layout.dense = Role::kTransform;
-    layout.activation = config.transform_activation.value_or(config.activation);
+    layout.activation = config.transform_activation.value_or(config.mlp.activation);
   } else if (pooler) {
     layout.dense = discriminator ? Role::kDiscriminator : Role::kPooler;
-    layout.activation = discriminator ? config.activation : config.pooler_activation;
+    layout.activation = discriminator ? config.mlp.activation : config.pooler_activation;
   }
   if (pooler) layout.output = discriminator ? Role::kDiscriminatorOutput : Role::kPooledOutput;
   return layout;
@@ -49,27 +49,27 @@ Head::Head(ParamStore* store, const ModelShape& config, ModuleKeys keys, ParamId
   layout_ = LayoutOf(config);
   if (type_.tied) width_ = config.embedding_size();
   if (has_dense()) {
-    const bool biases = !layout_.norm || config.norm_biases;
+    const bool biases = !layout_.norm || config.norm.biases;
     dense_ = Linear(store, {key(*layout_.dense)}, hidden, width_, biases);
   }
   if (layout_.norm) {
-    norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm_epsilon, config.norm_biases);
+    norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm.epsilon, config.norm.biases);
   }
   if (type_.tied) {
-    decoder_ = config.untied
-                   ? store->AddMatrix(KeyOf(key(Role::kDecoder), Part::kWeight), labels_, width_)
-                   : word_embeddings;
+    decoder_ = config.untied ? store->AddMatrix(
+                                   KeyOf(key(Role::kDecoder), ParamKind::kWeight), labels_, width_)
+                             : word_embeddings;
     const ParamKey bias = key(Role::kDecoderBias);
     if (config.output_bias == OutputBias::kFixed) {  // a row, as in transformers
       bias_ = store->AddMatrix(bias, 1, labels_, false, Init::kZero);
       store->Edit(bias_).trainable = false;
     } else if (config.output_bias == OutputBias::kTrained)
-      bias_ = store->AddVector(KeyOf(bias, Part::kBias), labels_, Init::kZero);
+      bias_ = store->AddVector(KeyOf(bias, ParamKind::kBias), labels_, Init::kZero);
     return;
   }
   const ParamKey output = key(layout_.output);
-  decoder_ = store->AddMatrix(KeyOf(output, Part::kWeight), labels_, hidden);
-  bias_ = store->AddVector(KeyOf(output, Part::kBias), labels_, Init::kZero);
+  decoder_ = store->AddMatrix(KeyOf(output, ParamKind::kWeight), labels_, hidden);
+  bias_ = store->AddVector(KeyOf(output, ParamKind::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
   for (ParamId id = first; id < store->size(); ++id) {
     if (!store->param(id).vector) store->Edit(id).init = Init::kWholeNormal;
@@ -87,17 +87,17 @@ void Head::AddCrf(ParamStore* store) {
   for (const ParamId id : {start_, between_, end_}) store->Edit(id).rate = kCrfRate;
 }
 
-DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
-  return pass.Site(type_.labelled ? config_.head_dropout() : 0, DropoutSiteId(place));
+DropoutSite Head::Site(const Pass& pass, DropoutKind kind) const {
+  return pass.Site(type_.labelled ? config_.head_dropout() : 0, DropoutSiteId(kind));
 }
 
-Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
-  Transformed t;
+Head::BeforeOutput Head::ForwardBeforeOutput(const Pass& pass, ConstMat hidden) const {
+  BeforeOutput t;
   const auto matrix = [&] { return pass.New(hidden.rows, width_); };
   t.x = hidden;
   if (drops_input()) {
     Mat dropped = pass.New(hidden.rows, hidden.cols);
-    Dropout(hidden, Site(pass, DropoutPlace::kHeadInput), dropped);
+    Dropout(hidden, Site(pass, DropoutKind::kHeadInput), dropped);
     t.x = dropped;
   }
   if (has_dense()) {
@@ -108,19 +108,19 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
   }
   t.h = matrix();
   if (layout_.norm) {
-    t.norm = norm_.Forward(pass, {}, t.act, {}, Site(pass, DropoutPlace::kHeadOutput), t.act, t.h);
+    t.norm = norm_.Forward(pass, {}, t.act, {}, Site(pass, DropoutKind::kHeadOutput), t.act, t.h);
   } else {
-    Dropout(has_dense() ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
+    Dropout(has_dense() ? ConstMat(t.act) : t.x, Site(pass, DropoutKind::kHeadOutput), t.h);
   }
   return t;
 }
 
-void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const {
+void Head::BackwardBeforeOutput(
+    const Pass& pass, const BeforeOutput& t, Mat dh, Mat dhidden) const {
   if (layout_.norm) {
-    norm_.Backward(
-        pass, t.norm, dh, {}, {}, Site(pass, DropoutPlace::kHeadOutput), nullptr, dh, {});
+    norm_.Backward(pass, t.norm, dh, {}, {}, Site(pass, DropoutKind::kHeadOutput), nullptr, dh, {});
   } else if (has_dense() || !dhidden.empty()) {
-    Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), has_dense() ? dh : dhidden);
+    Dropout(dh, Site(pass, DropoutKind::kHeadOutput), has_dense() ? dh : dhidden);
   }
   if (has_dense()) {
     Mat act = pass.New(dh.rows, dh.cols);
@@ -128,11 +128,11 @@ void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat
     dense_.Backward(pass, t.x, dh, dhidden);
   }
   if (drops_input() && !dhidden.empty())
-    Dropout(dhidden, Site(pass, DropoutPlace::kHeadInput), dhidden);
+    Dropout(dhidden, Site(pass, DropoutKind::kHeadInput), dhidden);
 }
 
 Mat Head::Logits(const Pass& pass, ConstMat hidden) const {
-  const Transformed t = Transform(pass, hidden);
+  const BeforeOutput t = ForwardBeforeOutput(pass, hidden);
   const Weight decoder = pass.weight(decoder_);
   Mat logits = pass.arena.New(t.h.rows, decoder.w.rows, DType::kF32);
   pass.matmul.Forward(t.h, decoder, pass.vector(bias_), logits);
@@ -168,7 +168,7 @@ LossSum Head::Loss(
     const Pass& pass, ConstMat hidden, float scale, Mat dhidden, LossFunction loss) const {
   const Arena::Mark mark = pass.arena.mark();
   const Pass narrowed = TargetRows(pass).Narrow(pass);
-  const Transformed t = Transform(narrowed, hidden);
+  const BeforeOutput t = ForwardBeforeOutput(narrowed, hidden);
   const int64_t count = pass.batch.rows.size();
   CLOZE_CHECK(hidden.rows == PaddedRows(count));
   const DType type = LogitType(pass);
@@ -196,7 +196,7 @@ LossSum Head::Loss(
       pass.matmul.BackwardWeight(part, h, grad);
     pass.matmul.BackwardData(part, pass.weight(decoder_), Rows(dh, begin, padded));
   }
-  if (scale != 0 && count > 0) TransformBackward(narrowed, t, dh, dhidden);
+  if (scale != 0 && count > 0) BackwardBeforeOutput(narrowed, t, dh, dhidden);
   pass.arena.Rewind(mark);
   return sum;
 }

@@ -57,16 +57,16 @@ class Head {
   int64_t labels() const { return labels_; }
 
  private:
-  struct Transformed;
+  struct BeforeOutput;
   void AddCrf(ParamStore* store);
   bool has_dense() const { return layout_.dense.has_value(); }
   bool drops_input() const {
     return has_dense() && type_.labelled && config_.dropout_before_pooler;
   }
-  // `pass` is narrowed to the targets.
-  Transformed Transform(const Pass& pass, ConstMat hidden) const;
-  void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
-  DropoutSite Site(const Pass& pass, DropoutPlace place) const;
+  // The layers before the output layer. `pass` is narrowed to the targets.
+  BeforeOutput ForwardBeforeOutput(const Pass& pass, ConstMat hidden) const;
+  void BackwardBeforeOutput(const Pass& pass, const BeforeOutput& t, Mat dh, Mat dhidden) const;
+  DropoutSite Site(const Pass& pass, DropoutKind kind) const;
   // Type of the logits in Loss, and the number of rows per chunk.
   DType LogitType(const Pass& pass) const { return type_.tied ? pass.compute : DType::kF32; }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;

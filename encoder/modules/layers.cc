@@ -10,8 +10,8 @@ Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in,
     uint32_t site)
     : rank_(plan.rank), scale_(plan.scale), dropout_(plan.dropout), site_(site) {
   module.adapter = plan.adapter;
-  a_ = store->AddMatrix(KeyOf(module, Part::kLoraA), rank_, in, false, Init::kUniform);
-  b_ = store->AddMatrix(KeyOf(module, Part::kLoraB), out, rank_, false, Init::kZero);
+  a_ = store->AddMatrix(KeyOf(module, ParamKind::kLoraA), rank_, in, false, Init::kUniform);
+  b_ = store->AddMatrix(KeyOf(module, ParamKind::kLoraB), out, rank_, false, Init::kZero);
 }
 
 // Returns dropout(x), or x itself without dropout.
@@ -66,14 +66,15 @@ Linear::Linear(
     ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out, bool bias)
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
-    const ParamId id = store->AddMatrix(KeyOf(module, Part::kWeight), out, in, weight_ >= 0);
+    const ParamId id = store->AddMatrix(KeyOf(module, ParamKind::kWeight), out, in, weight_ >= 0);
     store->Edit(id).matmul_only = true;
     if (module.role == Role::kQueryKeyValue) store->Edit(id).matrices = 3;
     if (weight_ < 0) weight_ = id;
   }
   if (!bias) return;
   for (const ParamKey& module : modules) {
-    const ParamId id = store->AddVector(KeyOf(module, Part::kBias), out, Init::kZero, bias_ >= 0);
+    const ParamId id =
+        store->AddVector(KeyOf(module, ParamKind::kBias), out, Init::kZero, bias_ >= 0);
     if (bias_ < 0) bias_ = id;
   }
 }
@@ -132,8 +133,8 @@ Value Linear::Export(const GraphPass& pass, const Value& x, int module) const {
 }
 
 Norm::Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon, bool bias)
-    : gain_(store->AddVector(KeyOf(module, Part::kWeight), size, Init::kOne)),
-      bias_(bias ? store->AddVector(KeyOf(module, Part::kBias), size, Init::kZero) : -1),
+    : gain_(store->AddVector(KeyOf(module, ParamKind::kWeight), size, Init::kOne)),
+      bias_(bias ? store->AddVector(KeyOf(module, ParamKind::kBias), size, Init::kZero) : -1),
       epsilon_(epsilon) {}
 
 Norm::Saved Norm::Forward(const Pass& pass, ConstMat x, ConstMat residual, const DropoutSite& in,

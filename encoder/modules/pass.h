@@ -126,7 +126,7 @@ struct Pass {
 
 // Numbers of dropout sites: four per block, and four before the first block for embeddings and
 // head. Attention adds the number of the head below bit 12, LoRA that of the linear layer.
-enum class DropoutPlace : uint32_t {
+enum class DropoutKind : uint32_t {
   kEmbeddings = 0,
   kHeadInput = 1,
   kHeadOutput = 2,
@@ -135,9 +135,9 @@ enum class DropoutPlace : uint32_t {
   kFeedForwardOutput = 6,
   kLora = 7
 };
-inline uint32_t DropoutSiteId(DropoutPlace place, int block = 0) {
-  const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);
-  return place == DropoutPlace::kAttention ? number : number << 12;
+inline uint32_t DropoutSiteId(DropoutKind kind, int block = 0) {
+  const uint32_t number = static_cast<uint32_t>(kind) + 4 * static_cast<uint32_t>(block);
+  return kind == DropoutKind::kAttention ? number : number << 12;
 }
 
 // The rows of a batch that have a target, or other chosen rows, packed and padded. After the last

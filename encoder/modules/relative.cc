@@ -43,13 +43,13 @@ int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
 }
 
 RelativeEmbedding::RelativeEmbedding(ParamStore* store, const Architecture& config, ModuleKeys keys)
-    : config_(config.relative), max_positions_(config.max_positions) {
+    : config_(config.relative), max_positions_(config.positions.count) {
   if (!config_.any()) return;
-  const ParamKey key = KeyOf(keys(Role::kRelativePositions, -1), Part::kWeight);
+  const ParamKey key = KeyOf(keys(Role::kRelativePositions, -1), ParamKind::kWeight);
   table_ = config_.buckets > 0 ? store->AddMatrix(key, config_.buckets, config.heads)
                                : store->AddMatrix(key, 2 * config_.span, config.hidden);
   if (config_.norm)
-    norm_ = Norm(store, keys(Role::kRelativeNorm, -1), config.hidden, config.norm_epsilon, true);
+    norm_ = Norm(store, keys(Role::kRelativeNorm, -1), config.hidden, config.norm.epsilon, true);
 }
 
 RelativeContext RelativeEmbedding::Forward(const Pass& pass, bool training) const {
@@ -137,7 +137,7 @@ std::pair<M, M> RelativeProjection::Parts(const M& projected) const {
 
 // This site number lies between those of the attention's output and of the MLP, and is free.
 DropoutSite RelativeProjection::Site(const Pass& narrow) const {
-  return narrow.Site(dropout_, DropoutSiteId(DropoutPlace::kAttentionOutput, block_) + 1);
+  return narrow.Site(dropout_, DropoutSiteId(DropoutKind::kAttentionOutput, block_) + 1);
 }
 
 RelativeProjection::Saved RelativeProjection::Forward(const Pass& pass, const Linear& qkv) const {

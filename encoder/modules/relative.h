@@ -14,16 +14,15 @@ namespace cloze {
 
 // The distances of one pass.
 struct RelativeContext {
-  std::vector<int32_t> rows;  // see RelativePositions
-  ConstMat bias;              // f32 [buckets, heads], or empty
-  ConstMat vectors;           // [n, hidden] of the compute type, or empty
-  Mat dbias, dvectors;        // f32, accumulate; empty: not computed
-  // Of the vectors: the first row of the table, the norm, and coordinates for dropout, which depend
-  // on the batch's first example.
-  int64_t first = 0;
-  Norm::Saved norm;
-  std::vector<uint64_t> examples;
-  std::vector<int32_t> positions;
+  std::vector<int32_t> rows;       // see RelativePositions
+  ConstMat bias;                   // f32 [buckets, heads], or empty
+  ConstMat vectors;                // [n, hidden] of the compute type, or empty
+  Mat dbias, dvectors;             // f32, accumulate; empty: not computed
+  int64_t first = 0;               // row of the table that is vectors[0]
+  Norm::Saved norm;                // of the vectors
+  std::vector<uint64_t> examples;  // [n] with `positions`, coordinates of the vectors for dropout;
+                                   // they depend on the batch's first example
+  std::vector<int32_t> positions;  // [n] rows of the table
 
   // Returns the pass for modules that process the vectors.
   Pass Narrow(const Pass& pass) const {

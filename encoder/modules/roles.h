@@ -50,23 +50,23 @@ enum class Role : uint8_t {
   kCrf
 };
 
-// A parameter of a module.
-enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
+// The parameters of a module.
+enum class ParamKind : uint8_t { kWeight, kBias, kLoraA, kLoraB };
 
 // Returns the key of a module's weight, bias or LoRA matrix.
-inline ParamKey KeyOf(ParamKey module, Part part) {
+inline ParamKey KeyOf(ParamKey module, ParamKind kind) {
   static constexpr const char* kSuffixes[] = {
       ".weight", ".bias", ".lora_A.weight", ".lora_B.weight"};
-  module.part = part;
-  module.name += kSuffixes[static_cast<int>(part)];
+  module.kind = kind;
+  module.name += kSuffixes[static_cast<int>(kind)];
   return module;
 }
 inline bool IsLora(const ParamKey& key) {
-  return key.part == Part::kLoraA || key.part == Part::kLoraB;
+  return key.kind == ParamKind::kLoraA || key.kind == ParamKind::kLoraB;
 }
 // Returns the weight of the model's module with this role and layer, or -1.
 inline ParamId FindWeight(const ParamStore& store, Role role, int layer) {
-  return store.Find(role, Part::kWeight, layer);
+  return store.Find(role, ParamKind::kWeight, layer);
 }
 
 }  // namespace cloze

@@ -19,7 +19,7 @@ GraphPass AddInputs(const Model& model, bool int8, OnnxGraph& graph) {
   };
   pass.ids = input("input_ids");
   const Value mask = input("attention_mask");
-  if (model.config().token_types > 1) pass.types = input("token_type_ids");
+  if (model.config().embeddings.token_types > 1) pass.types = input("token_type_ids");
   const Value shape = graph.Add("Shape", {pass.ids}),
               length = graph.Add("Gather", {shape, graph.Integer(1)}, {{"axis", int64_t{0}}});
   pass.positions =
@@ -43,7 +43,7 @@ void AddLogits(const Model& model, const GraphPass& pass, const Value& hidden) {
   };
   const Value logits = model.head().Export(pass, hidden, type.outputs > 0 ? "" : "logits");
   if (type.outputs == 2) {
-    const auto [start, end] = graph.Halve(logits, 1, "starts", "ends");
+    const auto [start, end] = AddHalves(graph, logits, 1, "starts", "ends");
     column(start, "start_logits");
     column(end, "end_logits");
   } else if (type.outputs == 1) {
@@ -82,7 +82,7 @@ void AddHidden(
 }  // namespace
 
 absl::Status CheckExportable(const ModelConfig& config, const std::string& folder) {
-  if (!config.causal) return absl::OkStatus();
+  if (!config.attention.causal) return absl::OkStatus();
   return Error(Exit::kMismatch, QuotePath(folder), ": is ",
       config.encoder == nullptr ? "a decoder" : "an encoder-decoder",
       ": expected an encoder (`cloze generate` runs it)");

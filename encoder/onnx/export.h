@@ -26,7 +26,7 @@ struct OnnxOptions {
 absl::Status CheckExportable(const ModelConfig& config, const std::string& folder);
 
 // Writes folder/model.onnx. Inputs, int64 [batch_size, sequence_length]: input_ids, attention_mask
-// (1: a token, 0: padding, which follows all tokens; with positions_after_pad it may also precede
+// (1: a token, 0: padding, which follows all tokens; with positions.after_pad it may also precede
 // them), and token_type_ids if the model has types. Outputs, f32: logits, of a text [batch_size,
 // labels], of each token [batch_size, sequence_length, labels or vocab]; start_logits and
 // end_logits; or last_hidden_state, with `pool` also sentence_embedding [batch_size, hidden]. With

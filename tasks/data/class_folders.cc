@@ -45,20 +45,20 @@ std::string ClassOfFile(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListClassFiles(const std::string& folder) {
-  std::vector<std::string> files, own;
+  std::vector<std::string> class_files, other_files;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
     if (name[0] == '.') continue;
-    if (!IsDirectory(path)) own.push_back(path);
+    if (!IsDirectory(path)) other_files.push_back(path);
     if (!IsDirectory(path)) continue;
     ASSIGN_OR_RETURN(const std::vector<std::string> texts, ListDirectory(path));
     for (const std::string& text : texts) {
       const std::string file = JoinPath(path, text);
-      if (text[0] != '.' && !IsDirectory(file)) files.push_back(file);
+      if (text[0] != '.' && !IsDirectory(file)) class_files.push_back(file);
     }
   }
-  return files.empty() ? own : files;
+  return class_files.empty() ? other_files : class_files;
 }
 
 extern const Format kFoldersFormat = {DataSpec::FOLDERS, nullptr,

@@ -349,8 +349,8 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
     std::vector<std::string>& to = i == 1 ? example->pairs : example->negatives;
     const bool json = !row.items.empty();
     const auto texts = absl::MakeConstSpan(json ? row.items[i] : row.values);
-    const auto own = json ? texts : texts.subspan(i, 1);
-    to.insert(to.end(), own.begin(), own.end());
+    const auto added = json ? texts : texts.subspan(i, 1);
+    to.insert(to.end(), added.begin(), added.end());
   }
   if (HasLabels(labels_)) {
     example->label = std::move(row.values.back());

@@ -44,7 +44,7 @@ Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
   TaskOfAdapter& result = found->second;
   if (!added) return result;
   const ModelConfig& config = session_.config(adapter);
-  auto task = RestoreTask(session_.folder(adapter), config, session_.max_tokens());
+  auto task = RestoreTask(session_.folder(adapter), config, session_.config().max_tokens());
   result.status = task.status();
   if (!task.ok() || *task == nullptr) return result;
   result.task = *std::move(task);

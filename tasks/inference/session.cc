@@ -46,6 +46,102 @@ bool HasSoundRows(const Example& e) {
   return sound;
 }
 
+// kMismatch for an encoder-decoder, kData for a query that the model cannot take.
+absl::Status CheckQueries(
+    const Session& session, absl::Span<const Query> queries, bool needs_rows) {
+  const ModelConfig& config = session.config();
+  if (config.encoder != nullptr) {
+    return Error(Exit::kMismatch, QuotePath(session.folder()),
+        ": is an encoder-decoder: expected an encoder (`cloze generate` runs this model)");
+  }
+  for (const Query& query : queries) {
+    if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(session.AdapterNamed("").status());
+    const int64_t length = query.ids.size();
+    if (length == 0 || length > config.max_tokens()) {
+      return Error(
+          Exit::kData, "a sequence of ", length, " tokens: expected 1 to ", config.max_tokens());
+    }
+    for (const int32_t id : query.ids) {
+      if (id < 0 || id >= config.vocab)
+        return Error(Exit::kData, "token id ", id, " is not below the vocabulary's ", config.vocab);
+    }
+    if (query.second < 1 || query.second > length) {
+      return Error(
+          Exit::kData, "token types: ", query.second, " tokens of type 0, expected 1 to ", length);
+    }
+    if (!HasSoundRows(query) || (needs_rows && query.rows.empty())) {
+      return Error(Exit::kData, "rows: expected ascending indexes of the sequence's ", length,
+          " tokens, at least one");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Calls f(members, pass) for each batch of queries. `members` are the indices of its queries, which
+// have the same adapter; `by_length` sorts queries by length before they are divided.
+absl::Status ForEachBatch(Session& session, absl::Span<const Query> queries, bool by_length,
+    absl::FunctionRef<void(absl::Span<const int64_t>, const Pass&)> f) {
+  std::vector<int64_t> order(queries.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](int64_t i) {
+    return std::pair(
+        session.PassAdapter(queries[i].adapter), by_length ? queries[i].ids.size() : 0);
+  };
+  std::stable_sort(
+      order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
+  size_t begin = 0, end = 0;  // of the batch, in `order`
+  const auto adapter = [&](size_t i) { return session.PassAdapter(queries[order[i]].adapter); };
+  Packer packer(kBatchTokens, [&](const Batch& batch) -> absl::Status {
+    RETURN_IF_ERROR(session.model().ReadEmbeddings(batch.ids));
+    session.model().arena().Reset();
+    f(absl::MakeSpan(order).subspan(begin, end - begin),
+        session.model().NewPass(batch, session.compute(), false, 0, adapter(begin)));
+    begin = end;
+    return absl::OkStatus();
+  });
+  for (; end < order.size(); ++end) {
+    if (end > begin && adapter(end) != adapter(begin)) RETURN_IF_ERROR(packer.Finish());
+    RETURN_IF_ERROR(packer.Add(queries[order[end]], /*number=*/0));
+  }
+  return packer.Finish();
+}
+
+// Calls f(i, result) in the order of the queries, although batches are in the order of lengths.
+// run(pass, keep) computes a batch and passes its results to `keep`: for each query those of all
+// rows if `hidden`, else those of the wanted rows.
+absl::Status InOrder(Session& session, absl::Span<const Query> queries, bool hidden,
+    absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)>)> run,
+    absl::FunctionRef<void(int64_t, ConstMat)> f) {
+  const auto rows = [&](int64_t i) { return (hidden ? queries[i].ids : queries[i].rows).size(); };
+  const auto size = [&](int64_t i) -> int64_t {
+    return rows(i) *
+           (hidden ? session.config().hidden : session.config(queries[i].adapter).logits());
+  };
+  for (int64_t begin = 0, end, n = queries.size(); begin < n; begin = end) {
+    int64_t sum = size(begin);
+    for (end = begin + 1; end < n && sum + size(end) <= kMaxKept; ++end) sum += size(end);
+    std::vector<std::vector<float>> kept(end - begin);
+    std::vector<int64_t> columns(end - begin);
+    const auto keep = [&](absl::Span<const int64_t> members, const Pass& pass) {
+      run(pass, [&](ConstMat results) {
+        int64_t row = 0;
+        for (const int64_t i : members) {
+          columns[i] = results.cols;
+          for (const int64_t last = row + rows(begin + i); row < last; ++row)
+            kept[i].insert(kept[i].end(), results.f32(row), results.f32(row) + results.cols);
+        }
+      });
+    };
+    RETURN_IF_ERROR(ForEachBatch(session, queries.subspan(begin, end - begin), true, keep));
+    for (int64_t i = 0; i < end - begin; ++i) {
+      const std::vector<float> values = std::move(kept[i]);
+      if (!AllFinite(values)) return NotFinite();
+      f(begin + i, View(values.data(), rows(begin + i), columns[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 NamedAdapter NamedAdapter::Parse(const std::string& text) {
@@ -69,7 +165,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder
   } else {
     RETURN_IF_ERROR(session->LoadWithAdapters(base, std::move(adapters), int8));
   }
-  RETURN_IF_ERROR(session->LoadTokenizer(base));
+  auto& tokenizer = session->tokenizer_;
+  tokenizer = LoadFirstTokenizer({session->folder_, base}, true, session->config().vocab);
+  if (ExitOf(tokenizer.status()) != Exit::kNoInput) {
+    RETURN_IF_ERROR(tokenizer.status());
+    return session;
+  }
+  tokenizer = Error(Exit::kNoInput, tokenizer.status().message(),
+      " (without a tokenizer, only token ids can be read and written)");
   return session;
 }
 
@@ -133,14 +236,6 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   return absl::OkStatus();
 }
 
-absl::Status Session::LoadTokenizer(const std::string& base) {
-  tokenizer_ = LoadFirstTokenizer({folder_, base}, true, config().vocab);
-  if (ExitOf(tokenizer_.status()) != Exit::kNoInput) return tokenizer_.status();
-  tokenizer_ = Error(Exit::kNoInput, tokenizer_.status().message(),
-      " (without a tokenizer, only token ids can be read and written)");
-  return absl::OkStatus();
-}
-
 absl::Status NotFinite() {
   return Error(Exit::kData, "the model's results are not finite numbers: its weights are too ",
       "large for the computation (`cloze verify` checks a model)");
@@ -168,109 +263,18 @@ absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
   return tokenizer_->get();
 }
 
-absl::StatusOr<ConstMat> Session::WordEmbeddings() {
-  RETURN_IF_ERROR(model_->ReadAllEmbeddings());
-  return model().params().value(model().backbone().word_embeddings());
-}
-
-absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) const {
-  if (config().encoder != nullptr) {
-    return Error(Exit::kMismatch, QuotePath(folder_),
-        ": is an encoder-decoder: expected an encoder (`cloze generate` runs this model)");
-  }
-  for (const Query& query : queries) {
-    if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
-    const int64_t length = query.ids.size();
-    if (length == 0 || length > max_tokens()) {
-      return Error(Exit::kData, "a sequence of ", length, " tokens: expected 1 to ", max_tokens());
-    }
-    for (const int32_t id : query.ids) {
-      if (id < 0 || id >= config().vocab)
-        return Error(
-            Exit::kData, "token id ", id, " is not below the vocabulary's ", config().vocab);
-    }
-    if (query.second < 1 || query.second > length) {
-      return Error(
-          Exit::kData, "token types: ", query.second, " tokens of type 0, expected 1 to ", length);
-    }
-    if (!HasSoundRows(query) || (needs_rows && query.rows.empty())) {
-      return Error(Exit::kData, "rows: expected ascending indexes of the sequence's ", length,
-          " tokens, at least one");
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_length,
-    absl::FunctionRef<void(absl::Span<const int64_t>, const Pass&)> f) {
-  std::vector<int64_t> order(queries.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto key = [&](int64_t i) {
-    return std::pair(Resolve(queries[i].adapter), by_length ? queries[i].ids.size() : 0);
-  };
-  std::stable_sort(
-      order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
-  size_t begin = 0, end = 0;  // of the batch, in `order`
-  const auto adapter = [&](size_t i) { return Resolve(queries[order[i]].adapter); };
-  Packer packer(kBatchTokens, [&](const Batch& batch) -> absl::Status {
-    RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
-    model_->arena().Reset();
-    f(absl::MakeSpan(order).subspan(begin, end - begin),
-        model_->NewPass(batch, compute_, false, 0, PassAdapter(adapter(begin))));
-    begin = end;
-    return absl::OkStatus();
-  });
-  for (; end < order.size(); ++end) {
-    if (end > begin && adapter(end) != adapter(begin)) RETURN_IF_ERROR(packer.Finish());
-    RETURN_IF_ERROR(packer.Add(queries[order[end]], /*number=*/0));
-  }
-  return packer.Finish();
-}
-
-absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
-    absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)>)> run,
-    absl::FunctionRef<void(int64_t, ConstMat)> f) {
-  const auto rows = [&](int64_t i) { return (hidden ? queries[i].ids : queries[i].rows).size(); };
-  const auto size = [&](int64_t i) -> int64_t {
-    return rows(i) * (hidden ? config().hidden : config(queries[i].adapter).logits());
-  };
-  for (int64_t begin = 0, end, n = queries.size(); begin < n; begin = end) {
-    int64_t sum = size(begin);
-    for (end = begin + 1; end < n && sum + size(end) <= kMaxKept; ++end) sum += size(end);
-    std::vector<std::vector<float>> kept(end - begin);
-    std::vector<int64_t> columns(end - begin);
-    const auto keep = [&](absl::Span<const int64_t> members, const Pass& pass) {
-      run(pass, [&](ConstMat results) {
-        int64_t row = 0;
-        for (const int64_t i : members) {
-          columns[i] = results.cols;
-          for (const int64_t last = row + rows(begin + i); row < last; ++row)
-            kept[i].insert(kept[i].end(), results.f32(row), results.f32(row) + results.cols);
-        }
-      });
-    };
-    RETURN_IF_ERROR(ForEachBatch(queries.subspan(begin, end - begin), true, keep));
-    for (int64_t i = 0; i < end - begin; ++i) {
-      const std::vector<float> values = std::move(kept[i]);
-      if (!AllFinite(values)) return NotFinite();
-      f(begin + i, View(values.data(), rows(begin + i), columns[i]));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Session::Logits(
     absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
-  RETURN_IF_ERROR(Check(queries, /*needs_rows=*/true));
+  RETURN_IF_ERROR(CheckQueries(*this, queries, /*needs_rows=*/true));
   const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
     keep(model_->head().Logits(pass, model_->backbone().Infer(pass)));
   };
-  return InOrder(queries, false, run, f);
+  return InOrder(*this, queries, false, run, f);
 }
 
 absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
     absl::FunctionRef<void(int64_t, int, ConstMat)> f) {
-  RETURN_IF_ERROR(Check(queries, false));
+  RETURN_IF_ERROR(CheckQueries(*this, queries, false));
   const int last = config().layers;
   // Calls g(layer, hidden [rows, hidden] f32) for the wanted layers.
   const auto observe = [&](const Pass& pass, absl::FunctionRef<void(int, ConstMat)> g) {
@@ -287,15 +291,17 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
     const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
       observe(pass, [&](int, ConstMat hidden) { keep(hidden); });
     };
-    return InOrder(queries, true, run, [&](int64_t i, ConstMat hidden) { f(i, last, hidden); });
+    return InOrder(
+        *this, queries, true, run, [&](int64_t i, ConstMat hidden) { f(i, last, hidden); });
   }
-  return ForEachBatch(queries, false, [&](absl::Span<const int64_t> members, const Pass& pass) {
+  const auto observe_all = [&](absl::Span<const int64_t> members, const Pass& pass) {
     observe(pass, [&](int layer, ConstMat hidden) {
       const std::vector<int32_t>& begins = pass.batch.cu_seqlens;
       for (size_t m = 0; m < members.size(); ++m)
         f(members[m], layer, Rows(hidden, begins[m], begins[m + 1] - begins[m]));
     });
-  });
+  };
+  return ForEachBatch(*this, queries, false, observe_all);
 }
 
 std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normalize) {
@@ -325,7 +331,7 @@ void ScaleToUnitLength(absl::Span<float> vector) {
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {
-  RETURN_IF_ERROR(Check({&query, 1}, false));
+  RETURN_IF_ERROR(CheckQueries(*this, {&query, 1}, false));
   const int64_t n = query.ids.size();
   std::vector<std::vector<float>> probs(
       config().layers, std::vector<float>(config().heads * n * n));
@@ -335,7 +341,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
     model_->backbone().encoder()->Observe(
         pass, [](int, ConstMat) {}, layers);
   };
-  RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
+  RETURN_IF_ERROR(ForEachBatch(*this, {&query, 1}, false, pass));
   if (!absl::c_all_of(probs, [](const auto& layer) { return AllFinite(layer); }))
     return NotFinite();
   return probs;

@@ -62,7 +62,9 @@ class Session {
     return Resolve(adapter) < 0 ? folder_ : adapters_[Resolve(adapter)].folder;
   }
   // The tokenizer and limit for encoding records.
-  ModelInput input() const { return {TokenizerOr(), max_tokens(), config().token_types}; }
+  ModelInput input() const {
+    return {TokenizerOr(), config().max_tokens(), config().embeddings.token_types};
+  }
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   DType compute() const { return compute_; }
@@ -72,11 +74,8 @@ class Session {
     model_->UseInt8(wanted);
     compute_ = kInt8Activations;
   }
-  // The table of word embeddings [vocab, embedding]. Errors of LazyRows::Read.
-  absl::StatusOr<ConstMat> WordEmbeddings();
   // Returns the description of the model for queries that name no adapter, or for `adapter`.
-  const ModelConfig& config() const { return config(default_); }
-  const ModelConfig& config(int adapter) const {
+  const ModelConfig& config(int adapter = kDefaultAdapter) const {
     return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)];
   }
   // True if queries can name adapters.
@@ -86,8 +85,6 @@ class Session {
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;
   // Returns the number of `adapter`, from AdapterNamed, for Model::NewPass.
   int PassAdapter(int adapter) const { return adapters_.empty() ? 0 : Resolve(adapter); }
-  // Longest sequence.
-  int64_t max_tokens() const { return config().max_tokens(); }
 
   // Calls f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of similar
   // length pass through the model together.
@@ -108,19 +105,6 @@ class Session {
   absl::Status LoadWithAdapters(
       const std::string& base, std::vector<NamedAdapter> named, std::optional<bool> int8);
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
-  absl::Status LoadTokenizer(const std::string& base);
-  absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;
-  // Calls f(members, pass) for each batch of queries. `members` are the indices of its queries,
-  // which have the same adapter; `by_length` sorts queries by length before they are divided.
-  absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
-      absl::FunctionRef<void(absl::Span<const int64_t> members, const Pass& pass)> f);
-
-  // Calls f(i, result) in the order of the queries, although batches are in the order of lengths.
-  // run(pass, keep) computes a batch and passes its results to `keep`: for each query those of all
-  // rows if `hidden`, else those of the wanted rows.
-  absl::Status InOrder(absl::Span<const Query> queries, bool hidden,
-      absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)> keep)> run,
-      absl::FunctionRef<void(int64_t query, ConstMat result)> f);
 
   std::string folder_;
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer_;

@@ -7,16 +7,16 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/text.h"
+#include "tasks/data_duplicates.h"
 #include "tasks/data_summary.h"
-#include "tasks/findings.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/run_inputs.h"
 
 namespace cloze {
 namespace {
 
-OrderedJson PartOf(const DataStats& stats, const Findings::Part& found, const StoreContent& content,
-    const std::vector<std::string>& labels) {
+OrderedJson PartOf(const DataStats& stats, const DataDuplicates::SplitCounts& found,
+    const StoreContent& content, const std::vector<std::string>& labels) {
   OrderedJson part = SummaryOf(stats, content, labels);
   part["repeated"] = found.repeated;
   part["conflicting"] = found.conflicting;
@@ -71,7 +71,8 @@ absl::StatusOr<OrderedJson> CheckData(
       const RunInputs inputs, LoadRunInputs(loaded, {.cache_dir = scratch, .stop = stop}));
   const std::vector<std::string> labels = CountedLabels(inputs.config);
   const ExampleStore* validation = inputs.validation ? &inputs.validation->store : nullptr;
-  ASSIGN_OR_RETURN(const Findings found, Compare(inputs.train->store, validation, stop));
+  ASSIGN_OR_RETURN(
+      const DataDuplicates found, FindDuplicates(inputs.train->store, validation, stop));
   OrderedJson check = OrderedJson::object();
   OrderedJson only = OrderedJson::array(), warnings = OrderedJson::array();
   const auto content = [&](const ExampleStore& store) {
@@ -100,7 +101,7 @@ absl::StatusOr<OrderedJson> CheckData(
   describe("train", *inputs.train);
   if (validation != nullptr) describe("validation", *inputs.validation);
   warn(RareLabels(train, labels));
-  warn(Describe(
+  warn(DescribeDuplicates(
       found, inputs.task->pretrains() ? std::vector<std::string>() : inputs.config.labels));
   warn(MergingLabels(train, inputs));
   for (const auto& label : only)

@@ -12,7 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "encoder/folder/model_folder.h"
-#include "tasks/findings.h"
+#include "tasks/data_duplicates.h"
 #include "tasks/jobs/data_guess.h"
 
 namespace cloze {

@@ -22,7 +22,7 @@ struct Samples {
 
 // True if positions depend on `id`. Earlier versions counted it like any other token.
 bool MovesPositions(int32_t id, const ModelConfig& config) {
-  return config.positions_after_pad && id == config.pad_id;
+  return config.positions.after_pad && id == config.pad_id;
 }
 
 Samples MakeSamples(const ModelConfig& config) {

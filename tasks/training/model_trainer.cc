@@ -105,14 +105,14 @@ absl::Status ModelTrainer::LoadWeights(const std::string& folder, std::vector<st
     const bool of_labels = param.role == Role::kPooledOutput || param.role == Role::kHeadOutput ||
                            param.role == Role::kCrf;
     if (of_labels && (before.head != now.head || before.labels != now.labels)) {
-      params.Initialize(id, spec_.seed(), now.initializer_range);
+      InitializeParam(id, spec_.seed(), now.initializer.range, &params);
       replaced.push_back(param.name);
     }
   }
   if (before.encoder == nullptr && now.encoder != nullptr) {
     const std::string& decoder = spec_.model().decoder_from();
-    RETURN_IF_ERROR(model_.LoadEncoderAndDecoder(
-        folder, decoder.empty() ? folder : decoder, spec_.seed(), &fresh));
+    RETURN_IF_ERROR(LoadEncoderAndDecoder(
+        folder, decoder.empty() ? folder : decoder, spec_.seed(), &model_, &fresh));
   } else {
     RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh, replaced));
   }
@@ -161,7 +161,7 @@ double ModelTrainer::ForwardBackward(const StepData& data) {
     sum_.Add(i, [&] { train(i, nullptr); });
   if (overlaps) {
     const auto pass = [&](GradientSum::Complete complete) {
-      const auto tell = [&](int layer) { complete(model_.params().FirstGradientFrom(layer)); };
+      const auto tell = [&](int layer) { complete(FirstGradientFrom(layer, model_.params())); };
       const absl::FunctionRef<void(int)> layers = tell;
       train(end - 1, &layers);
     };

@@ -15,8 +15,8 @@
 #include "encoder/folder/model_folder.h"
 #include "tasks/compute_type.h"
 #include "tasks/data/readers.h"
+#include "tasks/data_duplicates.h"
 #include "tasks/data_summary.h"
-#include "tasks/findings.h"
 #include "tasks/labelled_task.h"
 #include "tasks/training/learned_vocab.h"
 
@@ -50,7 +50,7 @@ void SetDropout(const ModelSpec& model, ModelConfig* config) {
     config->encoder = std::make_shared<const ModelConfig>(std::move(encoder));
   }
   if (model.has_dropout()) config->dropout = model.dropout(), config->classifier_dropout = -1;
-  if (model.has_attention_dropout()) config->attention_dropout = model.attention_dropout();
+  if (model.has_attention_dropout()) config->attention.dropout = model.attention_dropout();
 }
 
 // Returns the encoder-decoder that sequence_to_sequence trains: `config` itself, or two models of
@@ -338,10 +338,11 @@ absl::StatusOr<RunInputs> LoadRunInputs(const LoadedSpec& loaded, const BuildOpt
   const bool known =
       inputs.train->reused && (!inputs.validation.has_value() || inputs.validation->reused);
   if (!task.pretrains() && !known) {
-    ASSIGN_OR_RETURN(const Findings findings,
-        Compare(inputs.train->store, inputs.validation ? &inputs.validation->store : nullptr,
+    ASSIGN_OR_RETURN(const DataDuplicates duplicates,
+        FindDuplicates(inputs.train->store, inputs.validation ? &inputs.validation->store : nullptr,
             options.stop));
-    for (std::string& line : Describe(findings, config.labels)) notes->push_back(std::move(line));
+    for (std::string& line : DescribeDuplicates(duplicates, config.labels))
+      notes->push_back(std::move(line));
   }
   return inputs;
 }

@@ -225,7 +225,7 @@ absl::Status ForkRun(TrainingRun* run) {
   const ModelConfig& now = run->inputs->config;
   if ((before.encoder == nullptr) == (now.encoder == nullptr)) {
     std::string other = CompareSizes(before, now);
-    if (other.empty() && before.activation != now.activation) other = "another activation";
+    if (other.empty() && before.mlp.activation != now.mlp.activation) other = "another activation";
     if (!other.empty()) return mismatch(": its model is not the model of this run: ", other);
   }
   ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found, true));

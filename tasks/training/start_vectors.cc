@@ -37,7 +37,7 @@ absl::StatusOr<StartVectors> Read(
         ": has no word of the vocabulary (learn both from the same text, lower-cased or not)");
   }
   const auto scale = static_cast<float>(
-      config.initializer_range * std::sqrt(static_cast<double>(start.values.size()) / squares));
+      config.initializer.range * std::sqrt(static_cast<double>(start.values.size()) / squares));
   for (float& value : start.values) value *= scale;
   return start;
 }

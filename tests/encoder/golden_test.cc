@@ -130,12 +130,12 @@ class Golden : public testing::TestWithParam<const char*> {
 TEST_P(Golden, TellsWhenGradientsAreComplete) {
   std::vector<std::vector<float>> kept;  // the last gradients
   const auto keep = [&](int layer) {
-    const int64_t first = params_.FirstGradientFrom(layer);
+    const int64_t first = FirstGradientFrom(layer, params_);
     kept.emplace_back(params_.grads().begin() + first, params_.grads().end());
   };
   const absl::FunctionRef<void(int)> complete = keep;
   LossAndGradients(Pack(Open("reference.safetensors"), "").batch, false, &complete);
-  ASSERT_EQ(kept.size(), config_.groups == 0 ? config_.layers : 0);
+  ASSERT_EQ(kept.size(), config_.sharing.groups == 0 ? config_.layers : 0);
   for (const std::vector<float>& some : kept) {
     const auto all = params_.grads().last(some.size());
     ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()));
@@ -205,8 +205,8 @@ TEST_P(Golden, LossAndEveryGradient) {
     const std::string& name = params_.param(id).name;
     // The gradient of the tied matrix may have the name of the decoder's copy.
     const bool own = reference.Find("grad." + name) != nullptr;
-    const ParamKey key =
-        own ? ParamKey(params_.param(id)) : KeyOf(config_.Key(Role::kDecoder, -1), Part::kWeight);
+    const ParamKey key = own ? ParamKey(params_.param(id))
+                             : KeyOf(config_.Key(Role::kDecoder, -1), ParamKind::kWeight);
     const auto expected = Floats(reference, "grad." + key.name);
     double error = 0, norm = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -217,7 +217,7 @@ TEST_P(Golden, LossAndEveryGradient) {
     }
     // The gradient of a key's bias is zero in exact arithmetic: what is left of it is rounding.
     const Param& param = params_.param(id);
-    const bool key_bias = param.role == Role::kKey && param.part == Part::kBias;
+    const bool key_bias = param.role == Role::kKey && param.kind == ParamKind::kBias;
     const double floor = key_bias ? 1e-6 : 1e-8;
     EXPECT_LE(std::sqrt(error), 1e-4 * std::sqrt(norm) + floor) << name;
   }

@@ -146,8 +146,8 @@ TEST_P(EncoderDecoderTest, LossAndEveryGradient) {
         sums[k + 1] += ((i + 1) * (2654435761 * (2 * k + 1)) >> 13 & 1) != 0 ? -grad[i] : grad[i];
     }
     sums[0] = std::sqrt(sums[0]);
-    const bool key_bias =
-        param.part == Part::kBias && (param.role == Role::kKey || param.role == Role::kCrossKey);
+    const bool key_bias = param.kind == ParamKind::kBias &&
+                          (param.role == Role::kKey || param.role == Role::kCrossKey);
     for (int k = 0; k < 5; ++k)
       EXPECT_NEAR(sums[k], expected[k], 2e-4 * expected[0] + (key_bias ? 2e-5 : 1e-7))
           << param.name << " " << k;
@@ -176,7 +176,7 @@ TEST_P(EncoderDecoderTest, SavesTheSameTensors) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(CompareSizes(*config, model_->config()), "");
   EXPECT_EQ(config->generation.start_id, model_->config().generation.start_id);
-  EXPECT_EQ(config->embedding_scale, model_->config().embedding_scale);
+  EXPECT_EQ(config->embeddings.scale, model_->config().embeddings.scale);
   const auto saved = SafetensorsReader::OpenFolder(to.path()),
              original = SafetensorsReader::OpenFolder(folder_);
   ASSERT_TRUE(saved.ok() && original.ok());

@@ -138,7 +138,7 @@ TEST_P(WholeModel, DropoutDependsOnSeedAndIsOffInInference) {
   ParamStore store;
   const EncoderModule module(&store, kind->config);
   store.Allocate(false);
-  for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.5);
+  for (ParamId id = 0; id < store.size(); ++id) InitializeParam(id, 1, 0.5, &store);
   const auto forward = [&](uint64_t seed, bool training) {
     Workspace s(DType::kF32);
     return Workspace::Get(
@@ -159,7 +159,7 @@ TEST_P(WholeModel, LogitsInChunks) {
   ParamStore store;
   const HeadModule module(&store, config);
   store.Allocate(true);
-  for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.5);
+  for (ParamId id = 0; id < store.size(); ++id) InitializeParam(id, 1, 0.5, &store);
   Batch batch = MakeBatch({450}, config);
   ASSERT_EQ(batch.rows.size(), 150u);
   const Table<float> hidden = RandomTable(batch.padded_rows(), 4, 1);

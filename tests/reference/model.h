@@ -28,8 +28,8 @@ struct Model {
   const std::vector<S>& vector(const std::string& name) const { return params.at(name).v; }
   bool pre() const { return config.pre_norm(); }
 
-  DropoutSite Site(float p, DropoutPlace place, int block = 0) const {
-    return {training ? p : 0, seed, DropoutSiteId(place, block),
+  DropoutSite Site(float p, DropoutKind kind, int block = 0) const {
+    return {training ? p : 0, seed, DropoutSiteId(kind, block),
         {batch.row_examples.data(), batch.positions.data()}};
   }
 
@@ -37,7 +37,7 @@ struct Model {
     return Linear(x, matrix(name + ".weight"), vector(name + ".bias"));
   }
   Table<S> LayerNorm(const Table<S>& x, const std::string& name) const {
-    return Norm(x, vector(name + ".weight"), vector(name + ".bias"), config.norm_epsilon);
+    return Norm(x, vector(name + ".weight"), vector(name + ".bias"), config.norm.epsilon);
   }
 
   // Dropout(W_o concat(heads(x)) + b).
@@ -52,16 +52,16 @@ struct Model {
       }
     }
     const Table<S> context = Attention(qkv, batch.cu_seqlens, config.heads,
-        Site(config.attention_dropout, DropoutPlace::kAttention, block));
+        Site(config.attention.dropout, DropoutKind::kAttention, block));
     return Dropout(Dense(context, layer + "attention.output.dense"),
-        Site(config.dropout, DropoutPlace::kAttentionOutput, block));
+        Site(config.dropout, DropoutKind::kAttentionOutput, block));
   }
 
   // Dropout(W_2 act(W_1 x + b_1) + b_2).
   Table<S> FeedForward(const Table<S>& x, const std::string& layer, int block) const {
-    const Table<S> act = Activation(config.activation, Dense(x, layer + "intermediate.dense"));
+    const Table<S> act = Activation(config.mlp.activation, Dense(x, layer + "intermediate.dense"));
     return Dropout(Dense(act, layer + "output.dense"),
-        Site(config.dropout, DropoutPlace::kFeedForwardOutput, block));
+        Site(config.dropout, DropoutKind::kFeedForwardOutput, block));
   }
 
   Table<S> PostNormBlock(const Table<S>& x, int block) const {
@@ -79,12 +79,12 @@ struct Model {
   Table<S> Embeddings() const {
     const std::string name = std::string(pre() ? "roberta_prelayernorm." : "bert.") + "embeddings.";
     std::vector<int32_t> positions = batch.positions;
-    for (int32_t& p : positions) p += config.position_offset;
+    for (int32_t& p : positions) p += config.positions.offset;
     const Table<S> sum = Embedding(matrix(name + "word_embeddings.weight"), batch.ids,
         matrix(name + "position_embeddings.weight"), positions,
         matrix(name + "token_type_embeddings.weight"), batch.types);
     return Dropout(
-        LayerNorm(sum, name + "LayerNorm"), Site(config.dropout, DropoutPlace::kEmbeddings));
+        LayerNorm(sum, name + "LayerNorm"), Site(config.dropout, DropoutKind::kEmbeddings));
   }
 
   // Last hidden states [padded_rows, hidden].
@@ -104,7 +104,7 @@ struct Model {
   Table<S> MaskedLmLogits(const Table<S>& hidden) const {
     const std::string name = pre() ? "lm_head." : "cls.predictions.",
                       transform = pre() ? "lm_head." : "cls.predictions.transform.";
-    const ActivationKind kind = pre() ? ActivationKind::kGelu : config.activation;
+    const ActivationKind kind = pre() ? ActivationKind::kGelu : config.mlp.activation;
     const Table<S> act = Activation(kind, Dense(Targets(hidden), transform + "dense"));
     const Table<S> h = LayerNorm(act, transform + (pre() ? "layer_norm" : "LayerNorm"));
     return Linear(h,
@@ -117,17 +117,17 @@ struct Model {
     std::vector<int32_t> positions;
     for (const int32_t r : batch.rows)
       examples.push_back(batch.row_examples[r]), positions.push_back(batch.positions[r]);
-    const auto drop = [&](const Table<S>& x, DropoutPlace place) {
-      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutSiteId(place),
+    const auto drop = [&](const Table<S>& x, DropoutKind kind) {
+      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutSiteId(kind),
                             {examples.data(), positions.data()}});
     };
     const Table<S> h = Targets(hidden);
-    if (!config.pooler) return Dense(drop(h, DropoutPlace::kHeadOutput), "classifier");
-    const Table<S> input = pre() ? drop(h, DropoutPlace::kHeadInput) : h;
+    if (!config.pooler) return Dense(drop(h, DropoutKind::kHeadOutput), "classifier");
+    const Table<S> input = pre() ? drop(h, DropoutKind::kHeadInput) : h;
     const Table<S> pooled = Activation(
         ActivationKind::kTanh, Dense(input, pre() ? "classifier.dense" : "bert.pooler.dense"));
     return Dense(
-        drop(pooled, DropoutPlace::kHeadOutput), pre() ? "classifier.out_proj" : "classifier");
+        drop(pooled, DropoutKind::kHeadOutput), pre() ? "classifier.out_proj" : "classifier");
   }
   S Loss(const Table<S>& hidden) const {
     if (config.crf) {

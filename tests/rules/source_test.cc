@@ -48,14 +48,7 @@ struct LargeClass {
 };
 constexpr LargeClass kLargeClasses[] = {
     {"core/ops/kernels/attention.h", "AttentionArgs", 0, 17},
-    {"core/tensor/param_store.h", "ParamStore", 23, 0},
     {"core/text/tokenizer/tokenizer_data.h", "TokenizerData", 0, 26},
-    {"encoder/families/family.h", "Family", 0, 20},
-    {"encoder/graph/graph.h", "OnnxGraph", 21, 0},
-    {"encoder/model.h", "Model", 21, 0},
-    {"encoder/modules/architecture.h", "Architecture", 0, 34},
-    {"encoder/modules/encoder.h", "Encoder", 24, 0},
-    {"tasks/inference/session.h", "Session", 27, 0},
     {"tasks/sequence_classification.cc", "SequenceClassification", 23, 0},
     {"tools/bench/bench.h", "Options", 0, 17},
 };

@@ -117,7 +117,7 @@ class EmbeddingGolden : public testing::TestWithParam<Case> {
       }
       // Zero in exact arithmetic: the gradient of a key's bias and, as distances do not change when
       // all vectors move, that of the last bias.
-      const bool key_bias = param.role == Role::kKey && param.part == Part::kBias,
+      const bool key_bias = param.role == Role::kKey && param.kind == ParamKind::kBias,
                  moves_all = spec_.loss() == SentenceEmbeddingSpec::TRIPLET &&
                              param.name.ends_with("layer.1.output.LayerNorm.bias");
       EXPECT_LE(std::sqrt(error), 1e-4 * std::sqrt(norm) + (key_bias || moves_all ? 1e-6 : 1e-8))

@@ -56,7 +56,7 @@ absl::Status Infer(const Options& o) {
   const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
   const std::vector<int> seqs =
       o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
-  config.max_positions = std::max(config.max_positions, config.position_offset + seqs.back());
+  config.positions.count = std::max(config.positions.count, config.positions.offset + seqs.back());
   for (const DType type : types) {
     ResetPeakMemory();
     Model model(config, false);

@@ -35,7 +35,7 @@ absl::StatusOr<ModelConfig> SizesOf(const std::string& encoder) {
 
 absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
   ASSIGN_OR_RETURN(ModelConfig config, SizesOf(o.encoder));
-  if (config.causal) {
+  if (config.attention.causal) {
     const absl::string_view wrong = config.encoder != nullptr ? "an encoder-decoder: not supported"
                                     : head != HeadKind::kMaskedLm ? "a decoder: only for train"
                                                                   : "";
@@ -59,11 +59,13 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   for (const double n : lengths) {
     tokens += n;
     for (int i = 0; i < c.layers; ++i)
-      pairs += n * (c.is_local(i) ? std::min(n, c.window + 1.0) : c.causal ? (n + 1) / 2 : n);
+      pairs += n * (c.attention.is_local(i) ? std::min(n, c.attention.window + 1.0)
+                       : c.attention.causal ? (n + 1) / 2
+                                            : n);
   }
   const double after_attention =
       hidden * hidden +
-      (c.gated ? 3 : 2) * hidden * c.intermediate;  // in the last layer only for `rows`
+      (c.mlp.gated ? 3 : 2) * hidden * c.intermediate;  // in the last layer only for `rows`
   const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
                         (tokens - rows) * after_attention;
   const double embedding = c.projects_embeddings() ? tokens * c.embedding_size() * hidden : 0;

@@ -109,8 +109,8 @@ TrainableSpec TrainableOf(const Options& o) {
 
 absl::StatusOr<ModelConfig> TrainingConfig(const Options& o, HeadKind head, int count, int seq) {
   ASSIGN_OR_RETURN(ModelConfig config, ConfigOf(o, head));
-  config.dropout = config.attention_dropout = o.dropout;
-  config.max_positions = std::max(config.max_positions, config.position_offset + seq);
+  config.dropout = config.attention.dropout = o.dropout;
+  config.positions.count = std::max(config.positions.count, config.positions.offset + seq);
   LoadedSpec loaded;
   loaded.path = "bench";
   loaded.spec.mutable_masked_lm()->set_max_tokens(seq);
@@ -135,7 +135,7 @@ absl::Status Train(const Options& o) {
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   Training training(config, types[0]);
   const Philox philox(1, Purpose::kMask);
-  const bool causal = config.causal;
+  const bool causal = config.attention.causal;
   const auto batch = [&](int i) {
     return (causal ? CausalBatch : MaskedBatch)(philox, i, count, seq, config.vocab);
   };

@@ -201,7 +201,7 @@ absl::StatusOr<Vectors> Engine::Embed(
   const std::lock_guard lock(mutex_);
   ASSIGN_OR_RETURN(const TextPooling* const pooling, PoolingFor(options));
   const TextPooling& how = *pooling;
-  if (config().encoder != nullptr || config().causal)
+  if (config().encoder != nullptr || config().attention.causal)
     return Error(Exit::kUsage, "a model of ", kind_, " has no vectors: expected an encoder");
   Vectors vectors;
   vectors.dimensions =

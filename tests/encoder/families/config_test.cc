@@ -51,8 +51,8 @@ TEST(ConfigFromSpecTest, PresetsFillWhatIsNotSet) {
     EXPECT_EQ(config->hidden, c.hidden);
     EXPECT_EQ(config->heads, c.heads);
     EXPECT_EQ(config->intermediate, c.intermediate);
-    EXPECT_EQ(config->max_positions, 512);
-    EXPECT_EQ(config->norm_epsilon, 1e-12f);
+    EXPECT_EQ(config->positions.count, 512);
+    EXPECT_EQ(config->norm.epsilon, 1e-12f);
   }
   EXPECT_EQ(ConfigFromSpec(EncoderSpec())->hidden, 256);
   EncoderSpec spec = Spec(EncoderSpec::TINY);
@@ -72,10 +72,10 @@ TEST(ConfigFromSpecTest, ModernEncoders) {
   EXPECT_STREQ(config->family->model_type, "modernbert");
   EXPECT_EQ(config->hidden, 256);
   EXPECT_EQ(config->intermediate, 704);
-  EXPECT_EQ(config->window, 128);
-  EXPECT_THAT(config->local, ElementsAre(false, true, false, true));
-  EXPECT_EQ(config->token_types, 0);
-  EXPECT_EQ(config->norm_epsilon, 1e-5f);
+  EXPECT_EQ(config->attention.window, 128);
+  EXPECT_THAT(config->attention.local, ElementsAre(false, true, false, true));
+  EXPECT_EQ(config->embeddings.token_types, 0);
+  EXPECT_EQ(config->norm.epsilon, 1e-5f);
   EXPECT_EQ(config->max_tokens(), 512);
   spec.set_preset(EncoderSpec::BASE);
   EXPECT_EQ(ConfigFromSpec(spec)->intermediate, 2048);
@@ -94,15 +94,15 @@ TEST(ConfigFromSpecTest, OtherArchitectures) {
       EXPECT_EQ(config->embedding_size(), deberta ? 256 : 128);
       EXPECT_EQ(config->own_blocks(), architecture == EncoderSpec::ALBERT ? 1 : 4);
       EXPECT_EQ(config->relative.span, !deberta ? 0 : positions == 64 ? 64 : 256);
-      EXPECT_EQ(config->token_types, deberta ? 0 : 2);
+      EXPECT_EQ(config->embeddings.token_types, deberta ? 0 : 2);
       EXPECT_EQ(config->max_tokens(), positions);
       config->vocab = 30;
       config->head = HeadKind::kMaskedLm;
       const auto again = ParseConfig(FormatConfig(*config), "config.json");
       ASSERT_TRUE(again.ok()) << again.status();
       EXPECT_EQ(CompareSizes(*again, *config), "");
-      EXPECT_EQ(again->norm_epsilon, config->norm_epsilon);
-      EXPECT_EQ(again->activation, config->activation);
+      EXPECT_EQ(again->norm.epsilon, config->norm.epsilon);
+      EXPECT_EQ(again->mlp.activation, config->mlp.activation);
     }
   }
 }
@@ -116,19 +116,19 @@ TEST(ConfigFromSpecTest, NewModelsHaveTheDefaultsOfTheirFamily) {
     const Family& family = *config->family;
     EXPECT_EQ(family.in_spec, spec.architecture());
     config->vocab = 30;
-    config->head = config->causal ? HeadKind::kCausalLm : HeadKind::kMaskedLm;
+    config->head = config->attention.causal ? HeadKind::kCausalLm : HeadKind::kMaskedLm;
     nlohmann::json json = nlohmann::json::parse(FormatConfig(*config));
     for (const char* key : {family.keys.norm_epsilon, family.keys.activation, "rope_parameters"})
       json.erase(key);
     const auto read = ParseConfig(json.dump(), "config.json");
     ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(read->norm_epsilon, config->norm_epsilon) << family.model_type;
-    EXPECT_EQ(read->activation, config->activation) << family.model_type;
-    EXPECT_EQ(read->rotary_base, config->rotary_base) << family.model_type;
+    EXPECT_EQ(read->norm.epsilon, config->norm.epsilon) << family.model_type;
+    EXPECT_EQ(read->mlp.activation, config->mlp.activation) << family.model_type;
+    EXPECT_EQ(read->positions.rotary_base, config->positions.rotary_base) << family.model_type;
     spec.set_norm_epsilon(0.25e-3);
     spec.set_activation(EncoderSpec::RELU);
-    EXPECT_EQ(ConfigFromSpec(spec)->norm_epsilon, 0.25e-3f) << family.model_type;
-    EXPECT_EQ(ConfigFromSpec(spec)->activation, ActivationKind::kRelu) << family.model_type;
+    EXPECT_EQ(ConfigFromSpec(spec)->norm.epsilon, 0.25e-3f) << family.model_type;
+    EXPECT_EQ(ConfigFromSpec(spec)->mlp.activation, ActivationKind::kRelu) << family.model_type;
   }
 }
 
@@ -137,8 +137,8 @@ TEST(ConfigFromSpecTest, PreNormCountsPositionsFromPadPlusOne) {
   spec.set_norm(EncoderSpec::PRE);
   spec.set_max_positions(128);
   const auto config = ConfigFromSpec(spec);
-  EXPECT_EQ(config->position_offset, 1);
-  EXPECT_EQ(config->max_positions, 129);
+  EXPECT_EQ(config->positions.offset, 1);
+  EXPECT_EQ(config->positions.count, 129);
   EXPECT_EQ(config->max_tokens(), 128);
 }
 
@@ -160,20 +160,20 @@ TEST(ParseConfigTest, ReadsTheMinimum) {
   const auto config = ParseConfig(kMinimal, "config.json");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->vocab, 120);
-  EXPECT_EQ(config->max_positions, 48);
+  EXPECT_EQ(config->positions.count, 48);
   EXPECT_EQ(config->head, HeadKind::kMaskedLm);
   EXPECT_EQ(config->family, FindFamily("bert"));
-  EXPECT_EQ(config->activation, ActivationKind::kGelu);
+  EXPECT_EQ(config->mlp.activation, ActivationKind::kGelu);
   EXPECT_FLOAT_EQ(config->dropout, 0.1f);
-  EXPECT_EQ(config->norm_epsilon, 1e-12f);
-  EXPECT_EQ(config->position_offset, 0);
+  EXPECT_EQ(config->norm.epsilon, 1e-12f);
+  EXPECT_EQ(config->positions.offset, 0);
   EXPECT_LT(config->classifier_dropout, 0);
 }
 
 TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
   for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) {
     EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")
-                  ->activation,
+                  ->mlp.activation,
         ActivationKind::kGeluTanh);
   }
   const auto config = ParseConfig(
@@ -183,9 +183,9 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
       "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.3f);
-  EXPECT_EQ(config->activation, ActivationKind::kRelu);
+  EXPECT_EQ(config->mlp.activation, ActivationKind::kRelu);
   EXPECT_EQ(config->pad_id, 3);
-  EXPECT_EQ(config->token_types, 1);
+  EXPECT_EQ(config->embeddings.token_types, 1);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":null})"), "c")->head, HeadKind::kNone);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertModel"]})"), "c")->head, HeadKind::kNone);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForPreTraining"]})"), "c")->head,
@@ -204,7 +204,7 @@ TEST(ParseConfigTest, ReadsGpt2) {
   EXPECT_EQ(config->head, HeadKind::kCausalLm);
   EXPECT_EQ(config->intermediate, 64);
   EXPECT_EQ(config->end_id, 5);
-  EXPECT_EQ(config->activation, ActivationKind::kGeluTanh);
+  EXPECT_EQ(config->mlp.activation, ActivationKind::kGeluTanh);
   EXPECT_FLOAT_EQ(config->dropout, 0.2f);
   EXPECT_EQ(parse(R"(,"n_inner":48)")->intermediate, 48);
   for (const char* other : {R"(,"scale_attn_by_inverse_layer_idx":true)",
@@ -324,9 +324,9 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           config.vocab = 321;
           config.head = head;
           config.pooler = pooler;
-          config.positions = positions;
-          config.activation = ActivationKind::kGeluTanh;
-          config.sinusoid_base = 5000.5f;
+          config.positions.kind = positions;
+          config.mlp.activation = ActivationKind::kGeluTanh;
+          config.positions.sinusoid_base = 5000.5f;
           config.dropout = 0.3f;
           config.classifier_dropout = 0.7f;
           const bool labels =
@@ -341,13 +341,13 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           EXPECT_EQ(again->head, head);
           EXPECT_EQ(again->pooler, pooler);
           EXPECT_EQ(again->labels, config.labels);
-          EXPECT_EQ(again->positions, positions);
+          EXPECT_EQ(again->positions.kind, positions);
           EXPECT_EQ(again->family, config.family);
           EXPECT_EQ(again->dropout, 0.3f);
-          EXPECT_EQ(again->norm_epsilon, config.norm_epsilon);
-          EXPECT_EQ(again->position_offset, config.position_offset);
-          EXPECT_EQ(again->max_positions, config.max_positions);
-          EXPECT_EQ(again->activation, ActivationKind::kGeluTanh);
+          EXPECT_EQ(again->norm.epsilon, config.norm.epsilon);
+          EXPECT_EQ(again->positions.offset, config.positions.offset);
+          EXPECT_EQ(again->positions.count, config.positions.count);
+          EXPECT_EQ(again->mlp.activation, ActivationKind::kGeluTanh);
           const bool special = positions == Positions::kSinusoidal ||
                                pooler != (head == HeadKind::kSequenceClassification);
           EXPECT_EQ(nlohmann::json::parse(json).contains("cloze"), special);
@@ -402,7 +402,7 @@ TEST(FormatConfigTest, KeepsRoberta) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->family, FindFamily("roberta"));
   EXPECT_EQ(config->pad_id, 1);
-  EXPECT_EQ(config->position_offset, 2);
+  EXPECT_EQ(config->positions.offset, 2);
   EXPECT_EQ(config->max_tokens(), 512);
   EXPECT_EQ(config->Key(Role::kQuery, 1).name, "roberta.encoder.layer.1.attention.self.query");
   const auto again = ParseConfig(FormatConfig(*config), "config.json");
@@ -420,8 +420,8 @@ TEST(FormatConfigTest, KeepsDistilBert) {
       "n_layers":2,"n_heads":2,"hidden_dim":32,"max_position_embeddings":64,"dropout":0.3,"attention_dropout":0.2})";
   const auto config = ParseConfig(text, "config.json");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->token_types, 0);
-  EXPECT_EQ(config->norm_epsilon, 1e-12f);
+  EXPECT_EQ(config->embeddings.token_types, 0);
+  EXPECT_EQ(config->norm.epsilon, 1e-12f);
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.2f) << "the default of seq_classif_dropout";
   EXPECT_EQ(config->Key(Role::kQuery, 1).name, "distilbert.transformer.layer.1.attention.q_lin");
   ModelConfig tagger = *config;
@@ -451,14 +451,14 @@ TEST(FormatConfigTest, KeepsModernBert) {
       "global_rope_theta":5000.0,"local_rope_theta":null,"classifier_pooling":"mean")"),
       "c");
   ASSERT_TRUE(old.ok()) << old.status();
-  EXPECT_THAT(old->local, ElementsAre(false, true, false, true));
-  EXPECT_EQ(old->window, 8);
-  EXPECT_EQ(old->rotary_base[0], 5000);
-  EXPECT_EQ(old->rotary_base[1], 10000);
+  EXPECT_THAT(old->attention.local, ElementsAre(false, true, false, true));
+  EXPECT_EQ(old->attention.window, 8);
+  EXPECT_EQ(old->positions.rotary_base[0], 5000);
+  EXPECT_EQ(old->positions.rotary_base[1], 10000);
   EXPECT_EQ(old->dropout, 0);
-  EXPECT_EQ(old->norm_epsilon, 1e-5f);
+  EXPECT_EQ(old->norm.epsilon, 1e-5f);
   EXPECT_EQ(old->pooling, Pool::kMean);
-  EXPECT_EQ(old->token_types, 0);
+  EXPECT_EQ(old->embeddings.token_types, 0);
   const auto again = ParseConfig(FormatConfig(*old), "config.json");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(FormatConfig(*again), FormatConfig(*old));
@@ -469,9 +469,9 @@ TEST(FormatConfigTest, KeepsModernBert) {
   EXPECT_FALSE(json.contains("cloze"));
   EXPECT_EQ(old->Key(Role::kQueryKeyValue, 1).name, "model.layers.1.attn.Wqkv");
   const auto plain = ParseConfig(Modern(""), "c");
-  EXPECT_THAT(plain->local, ElementsAre(false, true, true, false));
-  EXPECT_EQ(plain->rotary_base[0], 160000);
-  EXPECT_EQ(plain->window, 128);
+  EXPECT_THAT(plain->attention.local, ElementsAre(false, true, true, false));
+  EXPECT_EQ(plain->positions.rotary_base[0], 160000);
+  EXPECT_EQ(plain->attention.window, 128);
   EXPECT_EQ(plain->pooling, Pool::kClass);
 }
 
@@ -517,11 +517,11 @@ TEST(FormatConfigTest, KeepsNomicBertOfTheHub) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->hidden, 16);
   EXPECT_EQ(config->intermediate, 32);
-  EXPECT_EQ(config->norm_epsilon, 1e-7f);
+  EXPECT_EQ(config->norm.epsilon, 1e-7f);
   EXPECT_EQ(config->dropout, 0.5f);
-  EXPECT_EQ(config->attention_dropout, 0);
-  EXPECT_EQ(config->rotary_base[0], 500);
-  EXPECT_EQ(config->activation, ActivationKind::kSilu);
+  EXPECT_EQ(config->attention.dropout, 0);
+  EXPECT_EQ(config->positions.rotary_base[0], 500);
+  EXPECT_EQ(config->mlp.activation, ActivationKind::kSilu);
   const auto json = nlohmann::json::parse(FormatConfig(*config));
   EXPECT_EQ(json["hidden_size"], 16);
   EXPECT_EQ(json["rope_parameters"]["rope_theta"], 500);

@@ -46,7 +46,7 @@ TEST(Families, KeepAlbert) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->layers, 8) << "blocks";
   EXPECT_EQ(config->own_blocks(), 4);
-  EXPECT_EQ(config->activation, ActivationKind::kGeluTanh) << "the default";
+  EXPECT_EQ(config->mlp.activation, ActivationKind::kGeluTanh) << "the default";
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.1f) << "the default";
   const Json json = Kept(*config);
   EXPECT_EQ(json["num_hidden_layers"], 4);
@@ -118,7 +118,7 @@ TEST(Families, KeepXlmRobertaAndCamembert) {
                         R"(ForMaskedLM"],)")),
             "x");
     ASSERT_TRUE(config.ok()) << config.status();
-    EXPECT_EQ(config->position_offset, 2);
+    EXPECT_EQ(config->positions.offset, 2);
     EXPECT_EQ(config->Key(Role::kWordEmbeddings, -1).name, "roberta.embeddings.word_embeddings");
     EXPECT_EQ(Kept(*config)["architectures"][0], absl::StrCat(classes, "ForMaskedLM"));
   }
@@ -138,7 +138,7 @@ TEST(Families, KeepDeberta) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->relative.span, 8);
   EXPECT_EQ(config->relative.furthest, 64);
-  EXPECT_EQ(config->norm_epsilon, 1e-7f);
+  EXPECT_EQ(config->norm.epsilon, 1e-7f);
   const Json json = Kept(*config);
   EXPECT_EQ(json["pos_att_type"].dump(), R"(["p2c","c2p"])");
   EXPECT_EQ(json["position_buckets"], 8);
@@ -245,12 +245,12 @@ TEST(Families, RefuseWhatNoneComputes) {
              {"is_decoder", "yes"}, {"add_cross_attention", true}, {"head_dim", 4096},
              {"attention_head_size", 3}, {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}) {
       Json wrong = config;
-      (family.standalone == nullptr ? wrong : wrong["encoder"])[key] = value;
+      (family.joined.standalone == nullptr ? wrong : wrong["encoder"])[key] = value;
       const absl::Status status = ParseConfig(wrong.dump(), "x").status();
       EXPECT_EQ(ExitOf(status), Exit::kData) << family.model_type << key;
       EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(": ", key, ": ")));
     }
-    if (parsed->positions == Positions::kRotary) {
+    if (parsed->positions.kind == Positions::kRotary) {
       Json named = config;
       named["position_embedding_type"] = "sans_pos";
       EXPECT_TRUE(ParseConfig(named.dump(), "x").ok());
@@ -273,7 +273,7 @@ TEST(Families, RefuseDecodersThatPairsCannotHave) {
     ModelConfig decoder;
     decoder.family = family;
     const auto pair = JoinEncoderDecoder(encoder, decoder);
-    EXPECT_EQ(pair.ok(), family->can_be_decoder) << family->model_type;
+    EXPECT_EQ(pair.ok(), family->joined.can_be_decoder) << family->model_type;
     if (pair.ok()) {
       EXPECT_TRUE(pair->has(Role::kCrossQuery)) << family->model_type;
       EXPECT_FALSE(JoinEncoderDecoder(encoder, *pair).ok()) << "a half of another pair";

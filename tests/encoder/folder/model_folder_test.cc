@@ -33,7 +33,7 @@ struct Params {
       : encoder(NewEncoder(&store, config)),
         head(NewHead(&store, config, encoder.word_embeddings())) {
     store.Allocate(false);
-    for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.02f);
+    for (ParamId id = 0; id < store.size(); ++id) InitializeParam(id, 1, 0.02f, &store);
     for (float& x : store.values()) x += 0.25f;  // so that a vector in the wrong place shows
   }
   std::vector<float> value(const std::string& name) const {

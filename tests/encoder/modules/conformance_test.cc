@@ -86,7 +86,7 @@ struct LoraModule : LinearModule {
 
 Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
   auto kind = std::make_shared<Kind>();
-  kind->config.max_positions = 200;
+  kind->config.positions.count = 200;
   kind->config.vocab = 3;
   kind->batch = MakeBatch({60, 1, 70}, kind->config);
   const int64_t rows = kind->batch.padded_rows();
@@ -95,7 +95,7 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
     return std::make_unique<LoraModule>(store, in, out, dropout);
   };
   kind->frozen = [](const Param& p) {
-    return p.adapter == 1 || (p.adapter < 0 && p.part == Part::kWeight);
+    return p.adapter == 1 || (p.adapter < 0 && p.kind == ParamKind::kWeight);
   };
   Entry e = EntryOf(absl::StrCat("Lora_", in, "x3x", out, dropout > 0 ? "_dropout" : ""), type, 6,
       kind, RandomParams(*kind));
@@ -105,7 +105,7 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
       const std::string name(1, static_cast<char>('a' + part));
       Table<S> sum = m.Dense(in[0], name);
       if (part != 1) {
-        DropoutSite site = m.Site(dropout, DropoutPlace::kLora);
+        DropoutSite site = m.Site(dropout, DropoutKind::kLora);
         site.site = 5 + part;
         const Table<S> x = Dropout(in[0], site);
         Table<S> low =
@@ -323,7 +323,7 @@ std::vector<Entry> Entries() {
       all.push_back(EncoderEntry("8", ConfigOf(norm, {}, 0), {1, 2, 6}, type));
       all.push_back(LoraEncoderEntry(ConfigOf(norm, {}, 0.1), {1, 2, 6}, type));
       ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
-      tanh.activation = ActivationKind::kGeluTanh;
+      tanh.mlp.activation = ActivationKind::kGeluTanh;
       all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
       all.push_back(EncoderEntry("64",
           ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1),
@@ -355,7 +355,7 @@ std::vector<Entry> Entries() {
     }
   }
   ModelConfig relu = ConfigOf(kPostNorm, {}, 0.1);
-  relu.activation = ActivationKind::kRelu;
+  relu.mlp.activation = ActivationKind::kRelu;
   all.push_back(EncoderEntry("8_relu", relu, {3, 2, 7}, DType::kF32));
   return all;
 }

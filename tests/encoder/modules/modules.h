@@ -30,16 +30,16 @@ inline ModelConfig ConfigOf(
   ModelConfig c(*FindFamily(family));
   c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate,
   c.vocab = s.vocab;
-  c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
-  c.max_positions = s.hidden <= 12 ? 9 : 140;
-  c.position_offset = c.positions_after_pad ? 1 : 0;
+  c.head = head, c.dropout = dropout, c.attention.dropout = dropout / 2;
+  c.positions.count = s.hidden <= 12 ? 9 : 140;
+  c.positions.offset = c.positions.after_pad ? 1 : 0;
   if (family == std::string(kModern)) {
-    c.window = 10;
-    for (int i = 0; i < c.layers; ++i) c.local.push_back(i % 3 != 0);
+    c.attention.window = 10;
+    for (int i = 0; i < c.layers; ++i) c.attention.local.push_back(i % 3 != 0);
   }
   if (family == std::string("deberta-v2")) {
     c.relative = {.span = 16,
-        .furthest = c.max_positions,
+        .furthest = c.positions.count,
         .query_terms = true,
         .key_terms = true,
         .shared = head != HeadKind::kTokenTagging,
@@ -47,8 +47,8 @@ inline ModelConfig ConfigOf(
     c.relative.convolution = head == HeadKind::kSequenceClassification ? 3 : 0;
   }
   c.pooler = head == HeadKind::kSequenceClassification;
-  c.norm_epsilon = 1e-5;
-  if (c.embedding > 0) c.embedding = s.hidden / 2;
+  c.norm.epsilon = 1e-5;
+  if (c.embeddings.size > 0) c.embeddings.size = s.hidden / 2;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
     c.labels = {"a", "b", "c"};
   return c;
@@ -132,7 +132,7 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
         {param.name, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
     // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of
     // summands as large as those of the query's bias.
-    if (param.role == cloze::Role::kKey && param.part == Part::kBias)
+    if (param.role == cloze::Role::kKey && param.kind == ParamKind::kBias)
       e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
   }
   e.run = [=](const Inputs& p) {
@@ -188,7 +188,7 @@ struct HeadModule : Module {
         head(NewHead(store, config,
             config.head == HeadKind::kMaskedLm
                 ? store->AddMatrix(
-                      KeyOf(config.Key(cloze::Role::kWordEmbeddings, -1), Part::kWeight),
+                      KeyOf(config.Key(cloze::Role::kWordEmbeddings, -1), ParamKind::kWeight),
                       config.vocab, config.embedding_size())
                 : -1)),
         weights(w) {}

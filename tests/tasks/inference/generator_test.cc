@@ -98,7 +98,7 @@ class SourcesTest : public GeneratorTest, public testing::WithParamInterface<con
     ParamStore& params = session->model().params();
     for (ParamId id = 0; id < params.size(); ++id) {
       const Param& param = params.param(id);
-      const bool fixed = session->config().positions == Positions::kSinesFirst &&
+      const bool fixed = session->config().positions.kind == Positions::kSinesFirst &&
                          param.role == Role::kPositionEmbeddings;
       for (int64_t i = 0; fixed && i < param.size(); ++i) params.value(id).f32()[i] *= 8;
     }

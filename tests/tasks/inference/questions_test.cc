@@ -17,9 +17,9 @@ class PredictQuestionsTest : public FilesTest {
     record_.text_pair = "a b cat";
     config_.family = FindFamily("bert");
     config_.hidden = 8, config_.heads = 2, config_.layers = 1, config_.intermediate = 16;
-    config_.vocab = 70, config_.max_positions = 32;
+    config_.vocab = 70, config_.positions.count = 32;
     config_.head = HeadKind::kQuestionAnswering;
-    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), folder_, config_.max_positions).ok());
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), folder_, config_.positions.count).ok());
   }
   std::unique_ptr<Session> Open(const Model& model) {
     EXPECT_TRUE(SaveWeights(folder_, config_, model.params()).ok());

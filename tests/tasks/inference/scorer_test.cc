@@ -19,8 +19,8 @@ class ScorerTest : public testing::Test {
     ModelConfig config;
     config.family = FindFamily("bert");
     config.vocab = 50, config.hidden = 32, config.layers = 2, config.heads = 2,
-    config.intermediate = 64, config.max_positions = 40;
-    config.initializer_range = 0.3;  // scores that differ
+    config.intermediate = 64, config.positions.count = 40;
+    config.initializer.range = 0.3;  // scores that differ
     config.head = HeadKind::kMaskedLm;
     return config;
   }

@@ -18,7 +18,7 @@ class SessionTest : public testing::Test {
     ModelConfig config;
     config.family = FindFamily("bert");
     config.vocab = 300, config.hidden = 32, config.layers = 2, config.heads = 2,
-    config.intermediate = 64, config.max_positions = 96;
+    config.intermediate = 64, config.positions.count = 96;
     config.head = HeadKind::kSequenceClassification;
     config.pooler = true;
     config.labels = {"a", "b", "c"};
@@ -162,7 +162,7 @@ TEST_F(SessionTest, ReadsEmbeddingsAsTheyAreNeeded) {
   EXPECT_TRUE(session->Logits({query}, [](int64_t, ConstMat) {}).ok());
   EXPECT_TRUE(same(7) && same(9));
   EXPECT_FALSE(same(8));
-  const auto all = session->WordEmbeddings();
+  const auto all = session->model().WordEmbeddings();
   ASSERT_TRUE(all.ok());
   EXPECT_TRUE(std::equal(table_.begin(), table_.end(), all->f32()));
 }

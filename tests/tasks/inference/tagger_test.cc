@@ -27,7 +27,8 @@ using testing::ElementsAre;
 ModelConfig TaggerConfig(std::vector<std::string> labels, bool crf = false) {
   ModelConfig c;
   c.family = FindFamily("bert");
-  c.hidden = 8, c.heads = 2, c.layers = 1, c.intermediate = 16, c.vocab = 70, c.max_positions = 12;
+  c.hidden = 8, c.heads = 2, c.layers = 1, c.intermediate = 16, c.vocab = 70,
+  c.positions.count = 12;
   c.head = HeadKind::kTokenTagging, c.crf = crf, c.labels = std::move(labels);
   return c;
 }
@@ -160,7 +161,7 @@ class TagWordsTest : public FilesTest {
     Model model(config, false);
     model.Initialize(1);
     EXPECT_TRUE(SaveWeights(folder_, config, model.params()).ok());
-    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), folder_, config.max_positions).ok());
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), folder_, config.positions.count).ok());
     auto session = Session::Open(folder_, DType::kF32);
     EXPECT_TRUE(session.ok()) << session.status();
     return *std::move(session);

@@ -24,7 +24,7 @@ ModelConfig Config(int hidden, int layers) {
   config.family = FindFamily("bert");
   config.vocab = 1000, config.hidden = hidden, config.layers = layers, config.heads = 2,
   config.intermediate = 4 * hidden;
-  config.max_positions = 512, config.head = HeadKind::kMaskedLm;
+  config.positions.count = 512, config.head = HeadKind::kMaskedLm;
   return config;
 }
 

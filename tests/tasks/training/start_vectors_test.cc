@@ -31,7 +31,7 @@ TEST_F(StartVectorsTest, WordsTakeTheirVectors) {
   EXPECT_THAT(start->ids, testing::ElementsAre(tokenizer->id("cat"), tokenizer->id("mat")));
   double squares = 0;
   for (const float value : start->values) squares += value * value;
-  EXPECT_NEAR(std::sqrt(squares / 64), config->initializer_range, 1e-6);
+  EXPECT_NEAR(std::sqrt(squares / 64), config->initializer.range, 1e-6);
   EXPECT_FLOAT_EQ(start->values[5] / start->values[1], 5);
   std::vector<float> table(tokenizer->vocab_size() * 32, 7);
   start->CopyTo(View(table.data(), tokenizer->vocab_size(), 32));

@@ -17,7 +17,7 @@ ModelConfig Config(HeadKind head) {
   ModelConfig config;
   config.family = FindFamily("bert");
   config.vocab = 30, config.hidden = 8, config.layers = 2, config.heads = 2,
-  config.intermediate = 16, config.max_positions = 16;
+  config.intermediate = 16, config.positions.count = 16;
   config.head = head;
   config.labels = {"a", "b"};
   return config;

@@ -25,15 +25,15 @@ inline void WriteModel(const std::string& folder, HeadKind head, uint64_t seed =
   const std::unique_ptr<Tokenizer> tokenizer = SmallTokenizer();
   ModelConfig config(*FindFamily("bert"));
   config.hidden = 32, config.heads = 2, config.layers = 2, config.intermediate = 64;
-  config.vocab = tokenizer->vocab_size(), config.max_positions = 24;
-  config.initializer_range = 0.3;  // answers that differ
+  config.vocab = tokenizer->vocab_size(), config.positions.count = 24;
+  config.initializer.range = 0.3;  // answers that differ
   config.head = head;
   if (head == HeadKind::kSequenceClassification) config.labels = {"bad", "good", "so so"};
   if (head == HeadKind::kTokenTagging) config.labels = {"B-A", "I-A", "O"};
   Model model(config, false);
   model.Initialize(seed);
   ASSERT_TRUE(SaveWeights(folder, config, model.params()).ok());
-  ASSERT_TRUE(SaveTokenizer(*tokenizer, folder, config.max_positions).ok());
+  ASSERT_TRUE(SaveTokenizer(*tokenizer, folder, config.positions.count).ok());
 }
 
 // One folder of each kind: classifier, tagger, masked, sentence and plain.

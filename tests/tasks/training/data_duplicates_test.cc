@@ -1,4 +1,4 @@
-#include "tasks/findings.h"
+#include "tasks/data_duplicates.h"
 
 #include "tests/tasks/training/trainer_fixture.h"
 
@@ -9,13 +9,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Findings, LabelsThatDifferOnlyInCaseOrBlanks) {
+TEST(DataDuplicates, LabelsThatDifferOnlyInCaseOrBlanks) {
   EXPECT_THAT(LabelVariants({"Billing", "billing", " billing ", "other", "Über", "über"}),
       ElementsAre(ElementsAre("Billing", "billing", " billing "), ElementsAre("Über", "über")));
   EXPECT_TRUE(LabelVariants({"B-PER", "I-PER"}).empty());
 }
 
-TEST(Findings, RepairsMakeThemTheMostFrequentOne) {
+TEST(DataDuplicates, RepairsMakeThemTheMostFrequentOne) {
   const std::map<std::string, int64_t> counts = {
       {"Billing", 5}, {"billing", 9}, {"Billing ", 6}, {"a\"b", 1}, {"A\"b", 2}, {"other", 3}};
   std::vector<std::string> labels;

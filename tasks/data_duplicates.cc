@@ -1,4 +1,4 @@
-#include "tasks/findings.h"
+#include "tasks/data_duplicates.h"
 
 #include <map>
 
@@ -28,7 +28,8 @@ uint64_t HashOf(const std::vector<T>& values, uint64_t seed) {
 
 // Adds the examples of a store; counts those that `other` has too.
 absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
-    const std::atomic<bool>* stop, SeenSequences* seen, Findings::Part* part, int64_t* leaked) {
+    const std::atomic<bool>* stop, SeenSequences* seen, DataDuplicates::SplitCounts* split,
+    int64_t* leaked) {
   Example example;
   for (int64_t i = 0; i < store.size(); ++i) {
     RETURN_IF_ERROR(CheckStopped(stop, "comparing the data"));
@@ -36,12 +37,12 @@ absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
     const uint64_t key = HashOf(example.ids, example.second),
                    target = HashOf(example.labels, HashOf(example.values, 0));
     const auto [entry, added] = seen->try_emplace(key, Seen{target});
-    ++part->examples;
-    part->repeated += !added;
+    ++split->examples;
+    split->repeated += !added;
     if (other != nullptr) *leaked += static_cast<int64_t>(other->count(key));
     if (entry->second.target == target || entry->second.conflicts) continue;
     entry->second.conflicts = true;
-    ++part->conflicting;
+    ++split->conflicting;
   }
   return absl::OkStatus();
 }
@@ -58,17 +59,17 @@ std::string Folded(const std::string& label) {
 
 }  // namespace
 
-absl::StatusOr<Findings> Compare(
+absl::StatusOr<DataDuplicates> FindDuplicates(
     const ExampleStore& train, const ExampleStore* validation, const std::atomic<bool>* stop) {
-  Findings findings;
+  DataDuplicates found;
   const int64_t size = train.size() + (validation != nullptr ? validation->size() : 0);
-  if (size > kMaxCompared) return findings;
+  if (size > kMaxCompared) return found;
   SeenSequences in_train, in_validation;
-  RETURN_IF_ERROR(AddStore(train, nullptr, stop, &in_train, &findings.train, nullptr));
-  if (validation == nullptr) return findings;
-  RETURN_IF_ERROR(AddStore(
-      *validation, &in_train, stop, &in_validation, &findings.validation, &findings.leaked));
-  return findings;
+  RETURN_IF_ERROR(AddStore(train, nullptr, stop, &in_train, &found.train, nullptr));
+  if (validation == nullptr) return found;
+  RETURN_IF_ERROR(
+      AddStore(*validation, &in_train, stop, &in_validation, &found.validation, &found.leaked));
+  return found;
 }
 
 std::vector<std::vector<std::string>> LabelVariants(const std::vector<std::string>& labels) {
@@ -104,21 +105,22 @@ std::vector<std::string> LabelRepairs(const std::vector<std::string>& labels,
   return lines;
 }
 
-std::vector<std::string> Describe(
-    const Findings& findings, const std::vector<std::string>& labels) {
+std::vector<std::string> DescribeDuplicates(
+    const DataDuplicates& duplicates, const std::vector<std::string>& labels) {
   std::vector<std::string> lines;
   const auto say = [&](const auto&... parts) { lines.push_back(absl::StrCat(parts...)); };
-  for (const auto& [name, part] :
-      {std::pair("train", findings.train), std::pair("validation", findings.validation)}) {
-    if (part.repeated > 0)
-      say(name, ": ", part.repeated, " of ", Counted(part.examples, "example"),
+  for (const auto& [name, split] :
+      {std::pair("train", duplicates.train), std::pair("validation", duplicates.validation)}) {
+    if (split.repeated > 0)
+      say(name, ": ", split.repeated, " of ", Counted(split.examples, "example"),
           " have the same tokens as an earlier one");
-    if (part.conflicting > 0)
-      say(name, ": ", Counted(part.conflicting, "text"),
-          part.conflicting == 1 ? " occurs" : " occur", " with different labels");
+    if (split.conflicting > 0)
+      say(name, ": ", Counted(split.conflicting, "text"),
+          split.conflicting == 1 ? " occurs" : " occur", " with different labels");
   }
-  if (findings.leaked > 0)
-    say("validation: ", findings.leaked, " of ", Counted(findings.validation.examples, "example"),
+  if (duplicates.leaked > 0)
+    say("validation: ", duplicates.leaked, " of ",
+        Counted(duplicates.validation.examples, "example"),
         " are also in train, so the metrics are optimistic");
   for (const auto& group : LabelVariants(labels))
     say("labels that differ only in case or white space: ", ListNames(group));
