@@ -23,7 +23,7 @@ void TrimSpaces(absl::string_view text, TextWord* place) {
 // True if a token starts a word although its tokenizer cuts only at spaces: words end at
 // punctuation and, in scripts without spaces, with each token.
 bool StartsWord(const Tokenizer& tokenizer, absl::string_view text, Span before, Span token) {
-  if (tokenizer.data().kind != SubwordKind::kUnigram) return false;
+  if (!tokenizer.cuts_only_spaces()) return false;
   const bool follows = before.begin < before.end && before.end <= token.begin;
   if (!follows || token.begin == token.end) return false;
   const char32_t c = CodePointAt(text, token.begin).value;

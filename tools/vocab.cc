@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
@@ -58,12 +60,8 @@ std::string DescribeStripped(const VocabResult& result) {
 }
 
 // Removes the vocabulary files of an older tokenizer of another kind, which contradict the new one.
-absl::Status RemoveOldFiles(const VocabCommandOptions& options) {
-  std::vector<const char*> old = {"added_tokens.json"};
-  if (options.vocab.kind != SubwordKind::kWordPiece) old.push_back("vocab.txt");
-  if (options.vocab.kind != SubwordKind::kByteBpe)
-    old.insert(old.end(), {"vocab.json", "merges.txt"});
-  for (const char* name : old) {
+absl::Status RemoveOldFiles(const VocabCommandOptions& options, const Tokenizer& tokenizer) {
+  for (const char* name : OtherVocabFiles(tokenizer)) {
     const std::string path = JoinPath(options.out, name);
     if (PathExists(path) && std::remove(path.c_str()) != 0)
       return Error(Exit::kCannotCreate, QuotePath(path), ": cannot remove the old file");
@@ -86,7 +84,7 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
-  RETURN_IF_ERROR(RemoveOldFiles(options));
+  RETURN_IF_ERROR(RemoveOldFiles(options, *tokenizer));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
@@ -105,15 +103,14 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
 
 absl::Status Vocab(VocabCommandOptions options) {
   RETURN_IF_ERROR(CheckFolderName(options.out));
-  if (options.kind == "bpe" && (options.lowercase || options.strip_accents)) {
-    return UsageError(
-        "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
-        "texts");
+  options.vocab.kind = *absl::c_find_if(
+      kVocabKinds, [&](const VocabKind* kind) { return options.kind == kind->name; });
+  const std::optional<bool> lowercase = options.vocab.kind->lowercase;
+  if (!lowercase && (options.lowercase || options.strip_accents)) {
+    return UsageError(absl::StrCat("--lowercase and --strip-accents cannot be used with --kind ",
+        options.kind, ", which does not change texts"));
   }
-  const bool unigram = options.kind == "unigram";
-  if (options.kind == "bpe") options.vocab.kind = SubwordKind::kByteBpe;
-  if (unigram) options.vocab.kind = SubwordKind::kUnigram;
-  options.vocab.normalizer.lowercase = options.lowercase.value_or(!unigram);
+  options.vocab.normalizer.lowercase = options.lowercase.value_or(lowercase.value_or(true));
   options.vocab.normalizer.strip_accents =
       options.strip_accents.value_or(options.vocab.normalizer.lowercase);
   if (options.out.empty()) return UsageError("--out: expected a folder");
@@ -134,10 +131,12 @@ void AddVocab(Command& app) {
     AddTextOptions(command, &options.reading);
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
-    command.Add("--kind", &options.kind,
-        "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens. "
-        "unigram: as in XLM-R, also for languages without spaces between words.",
-        {.choices = {"wordpiece", "bpe", "unigram"}});
+    std::vector<std::string> kinds, help;
+    for (const VocabKind* kind : kVocabKinds) {
+      kinds.push_back(kind->name);
+      help.push_back(absl::StrCat(kind->name, ": ", kind->help, "."));
+    }
+    command.Add("--kind", &options.kind, absl::StrJoin(help, " "), {.choices = kinds});
     command.Add("--size", &options.vocab.size,
         "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});
     command.Add("--min-count", &options.vocab.min_count,

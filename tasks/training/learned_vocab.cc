@@ -118,7 +118,7 @@ absl::StatusOr<TextFacts> LookAtTexts(const TaskSpec& spec, int64_t stored) {
 VocabOptions VocabOptionsFor(const TaskSpec& spec, int64_t text_bytes, double unspaced) {
   VocabOptions options;
   const bool writes = spec.has_sequence_to_sequence();
-  if (writes || unspaced > 0.2) options.kind = SubwordKind::kUnigram;
+  if (writes || unspaced > 0.2) options.kind = &kUnigramVocab;
   const bool keeps_case =
       writes || spec.has_token_tagging() || spec.has_masked_lm() || spec.has_causal_lm();
   const ModelSpec& model = spec.model();
@@ -151,9 +151,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LearnTokenizer(
   ASSIGN_OR_RETURN(VocabResult result, TrainVocab({files[0].path}, chosen, show, open));
   if (report != nullptr) {
     *report = absl::StrCat("vocabulary: ", result.data.tokens.size(), " tokens (",
-        chosen.kind == SubwordKind::kUnigram ? "Unigram" : "WordPiece",
-        chosen.normalizer.lowercase ? ", lower case" : "", ") learned from ", result.words,
-        " words of the training texts");
+        result.data.scheme->type(), chosen.normalizer.lowercase ? ", lower case" : "",
+        ") learned from ", result.words, " words of the training texts");
   }
   return Tokenizer::Create(std::move(result.data));
 }

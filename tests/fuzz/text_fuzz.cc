@@ -14,7 +14,7 @@ std::unique_ptr<Tokenizer> Make(NormalizerOptions options) {
       "##\xC3\xA9", "\xE4\xBD\xA0", "#", "##", "<", ">"};
   for (char c = 'a'; c <= 'z'; ++c)
     tokens.push_back(std::string(1, c)), tokens.push_back(std::string("##") + c + c);
-  auto tokenizer = Tokenizer::Create({.tokens = tokens, .options = options});
+  auto tokenizer = Tokenizer::Create({.tokens = tokens, .scheme = BertScheme(options)});
   CLOZE_CHECK(tokenizer.ok());
   return *std::move(tokenizer);
 }

@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-void Learn(absl::string_view text, SubwordKind kind) {
+void Learn(absl::string_view text, const VocabKind* kind) {
   const fuzz::File file(text);
   VocabOptions options;
   options.kind = kind;
@@ -52,8 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!text.empty() && (text[0] == 't' || text[0] == 'u')) {
     // Without memory for an object that it builds, nlohmann-json asserts.
     if (cloze::fuzz::memory_fails && text[0] == 'u') return 0;
-    using Kind = cloze::SubwordKind;
-    cloze::Learn(text.substr(1), text[0] == 't' ? Kind::kWordPiece : Kind::kUnigram);
+    cloze::Learn(text.substr(1), text[0] == 't' ? &cloze::kWordPieceVocab : &cloze::kUnigramVocab);
   } else {
     cloze::Read(text);
   }

@@ -437,7 +437,7 @@ TEST_F(BuildTest, CacheIsReusedByContent) {
   cased.lowercase = false;
   std::vector<std::string> tokens;
   for (int i = 0; i < tokenizer_->vocab_size(); ++i) tokens.push_back(tokenizer_->token(i));
-  other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens, .options = cased}));
+  other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens, .scheme = BertScheme(cased)}));
   std::swap(tokens[8], tokens[9]);
   other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens}));
 }

@@ -51,6 +51,12 @@ void SetFlags(const AddedToken& token, int32_t id, TokenizerData* data) {
   if (token.single_word) data->single_word.push_back(token.content);
 }
 
+// Looks for all added tokens at once if that makes no difference.
+void DropNeedlessOrder(TokenizerData* data) {
+  const bool normalizes = data->scheme->normalizes_texts() || !data->steps.empty();
+  if (!normalizes && !OrderMatters(*data)) data->normalized.clear();
+}
+
 using FurtherTokens = std::map<uint64_t, AddedToken>;
 
 // Returns the tokens of tokenizer_config.json or, without it, of added_tokens.json.
@@ -113,7 +119,7 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     data->added.push_back(static_cast<int32_t>(id));
     SetFlags(token, static_cast<int32_t>(id), data);
   }
-  if (file.Get("/normalizer").is_null() && !OrderMatters(*data)) data->normalized.clear();
+  DropNeedlessOrder(data);
   return absl::OkStatus();
 }
 
@@ -156,9 +162,7 @@ absl::Status AddFurtherTokens(const std::string& folder, const JsonFile* config,
     data->added.push_back(static_cast<int32_t>(id));
     SetFlags(token, static_cast<int32_t>(id), data);
   }
-  // The other kinds normalize no text when they are read without a tokenizer.json.
-  if (!kept && data->kind != SubwordKind::kWordPiece && !OrderMatters(*data))
-    data->normalized.clear();
+  DropNeedlessOrder(data);
   return absl::OkStatus();
 }
 

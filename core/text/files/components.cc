@@ -158,7 +158,7 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
     data->templates = make(names.cls, names.sep);
     return absl::OkStatus();
   }
-  if (type == "ByteLevel" && data->kind == SubwordKind::kByteBpe) {
+  if (type == "ByteLevel" && data->scheme->type() == absl::string_view("BPE")) {
     JsonFields fields = file.Fields(at);
     fields.AllowOnly({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     for (const char* field : {"add_prefix_space", "trim_offsets", "use_regex"})
@@ -179,28 +179,31 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDecoder(const JsonFile& file, SubwordKind kind) {
-  const Json& decoder = file.Get("/decoder");
-  const std::string type = file.String("/decoder/type");
-  if (decoder.is_null()) return absl::OkStatus();
-  if (kind == SubwordKind::kWordPiece && type == "WordPiece") {
-    JsonFields fields = file.Fields("/decoder");
-    fields.AllowOnly({"type", "prefix", "cleanup"});
-    fields.AllowValues("prefix", {"##"});
-    return fields.status();
-  }
-  if (kind == SubwordKind::kByteBpe && type == "ByteLevel")
-    return file.AllowOnly("/decoder", {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-  if (kind == SubwordKind::kUnigram && type == "Metaspace")
-    return file.AllowOnly("/decoder",
-        {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
-  // A Sequence spells out what Unigram's own decoder does: Replace, ByteFallback, Fuse, Strip.
-  if (kind == SubwordKind::kUnigram && type == "Sequence")
-    return file.AllowOnly("/decoder", {"type", "decoders"});
-  return file.Wrong("decoder: type ", type.empty() ? "missing" : Quote(type), ": expected ",
-      kind == SubwordKind::kWordPiece ? "WordPiece"
-      : kind == SubwordKind::kByteBpe ? "ByteLevel"
-                                      : "Metaspace or Sequence");
+OrderedJson TemplatesJson(
+    const Templates& templates, absl::FunctionRef<int32_t(const std::string&)> id_of) {
+  OrderedJson special = OrderedJson::object();
+  const auto list = [&](const std::vector<TemplateItem>& items) {
+    OrderedJson json = OrderedJson::array();
+    for (const TemplateItem& item : items) {
+      const std::string id = item.text < 0 ? item.token : item.text == 0 ? "A" : "B";
+      json.push_back(
+          {{item.text < 0 ? "SpecialToken" : "Sequence", {{"id", id}, {"type_id", item.type}}}});
+      if (item.text < 0)
+        special[id] = {{"id", id}, {"ids", OrderedJson::array({id_of(id)})},
+            {"tokens", OrderedJson::array({id})}};
+    }
+    return json;
+  };
+  OrderedJson single = list(templates.single), pair = list(templates.pair);
+  return {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"pair", std::move(pair)},
+      {"special_tokens", std::move(special)}};
+}
+
+absl::Status CheckDecoder(
+    const JsonFile& file, const char* type, absl::Span<const absl::string_view> known) {
+  if (file.Get("/decoder").is_null()) return absl::OkStatus();
+  RETURN_IF_ERROR(file.CheckType("decoder", type));
+  return file.AllowOnly("/decoder", known);
 }
 
 }  // namespace cloze

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/json.h"
 #include "core/base/status.h"
+#include "core/text/tokenizer/schemes.h"
 #include "core/text/tokenizer/tokenizer.h"
 
 namespace cloze {
@@ -61,17 +63,21 @@ OrderedJson VocabObject(absl::Span<const std::string> tokens);
 // Appends the steps of the normalizer at pointer `at`. Returns kData naming a component that is not
 // supported.
 absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextSteps* steps);
+// Checks that the decoder, if there is one, is of the type and has no other members than `known`.
+absl::Status CheckDecoder(
+    const JsonFile& file, const char* type, absl::Span<const absl::string_view> known);
 // Sets data->templates and the names of the class and separator tokens, the first and the last
 // token around a single text. Requires all of data->tokens.
 absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
-// Checks that the decoder, if there is one, is that of the kind.
-absl::Status CheckDecoder(const JsonFile& file, SubwordKind kind);
+// Returns a post-processor that puts special tokens, whose ids are id_of(token), around texts.
+OrderedJson TemplatesJson(
+    const Templates& templates, absl::FunctionRef<int32_t(const std::string&)> id_of);
 
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
 std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names);
 
-// Puts an added token at its id; appends it if the vocabulary ends there. Returns false if it does
-// not fit: the id has another token, or ids before it have none.
+// Puts an added token at its id; appends it if the vocabulary ends there, behind the tokens of the
+// model. Returns false if it does not fit: the id has another token, or ids before it have none.
 bool AddToken(uint64_t id, const std::string& token, TokenizerData* data);
 
 struct AddedToken {
@@ -105,24 +111,36 @@ struct VocabFile {
 };
 
 struct TokenizerFormat {
-  SubwordKind kind;
-  const char* model;  // its type in tokenizer.json
+  const char* type;  // SubwordScheme::type()
   // Reads all of a tokenizer.json but added tokens and post-processor. Returns kData naming the
   // component that this kind does not have.
   absl::Status (*read)(const JsonFile& file, TokenizerData* data);
+  // tokenizer_config.json beside a kept tokenizer.json has bos_token and eos_token.
+  bool has_text_ends;
   // The rest is null for kinds that are saved as they were read.
+  // True if `write` reproduces the tokenizer.json from which *data was read.
+  bool (*can_write)(const TokenizerData& data) = nullptr;
   // Adds normalizer, pre_tokenizer, post_processor, decoder and model to a tokenizer.json.
   void (*write)(const Tokenizer& tokenizer, OrderedJson* json) = nullptr;
   // Returns tokenizer_config.json; the caller adds the names of the special tokens.
   OrderedJson (*config)(const TokenizerData& data, int64_t max_length) = nullptr;
+  // Applies the settings in tokenizer_config.json. Returns true if they change `data`.
+  absl::StatusOr<bool> (*read_config)(
+      const JsonFile& file, bool from_json, TokenizerData* data) = nullptr;
   // The files of a folder without tokenizer.json; the first has the tokens.
   absl::Span<const VocabFile> vocab_files = {};
-  absl::Status (*read_vocab)(const std::vector<std::string>& paths, TokenizerData* data) = nullptr;
+  // `lowercase`: as for LoadTokenizer.
+  absl::Status (*read_vocab)(
+      const std::vector<std::string>& paths, bool lowercase, TokenizerData* data) = nullptr;
   // Checks the other files of a folder against `data` of its tokenizer.json. May be null.
   absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data) = nullptr;
 };
 
-extern const TokenizerFormat kBertFormat, kRobertaFormat, kUnigramFormat;
+#define CLOZE_DECLARE_FORMAT(Name) extern const TokenizerFormat k##Name##Format;
+CLOZE_SUBWORD_SCHEMES(CLOZE_DECLARE_FORMAT)
+
+// Returns the format of data.scheme.
+const TokenizerFormat& FormatOf(const TokenizerData& data);
 
 }  // namespace cloze
 

@@ -44,32 +44,16 @@ struct NamedTokens {
   std::string bos = kEndOfText, eos = kEndOfText;
 };
 
-// Applies the normalizer settings of tokenizer_config.json. transformers prefers them to
+// Applies the settings of the scheme in tokenizer_config.json. transformers prefers them to
 // tokenizer.json, unless the class is its generic one.
-absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData* data) {
+absl::Status ReadSchemeConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
   const std::string type = file.String("/tokenizer_class");
   if (from_json && (type == "PreTrainedTokenizerFast" || type == "TokenizersBackend"))
     return absl::OkStatus();
-  JsonFields fields = file.Fields("");
-  NormalizerOptions& options = data->options;
-  const NormalizerOptions before = options;
-  // For other kinds the options only enter the key of the token cache, which must not change.
-  if (!from_json || data->kind == SubwordKind::kWordPiece) {
-    options.lowercase = fields.Bool("do_lower_case", options.lowercase);
-    // Unless it is given, strip_accents follows do_lower_case.
-    options.strip_accents = fields.Bool("strip_accents",
-        before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
-    options.chinese_chars = fields.Bool("tokenize_chinese_chars", options.chinese_chars);
-  }
-  const bool prefixed = data->add_prefix_space;
-  if (data->kind == SubwordKind::kByteBpe) {
-    data->add_prefix_space = fields.Bool("add_prefix_space", prefixed);
-    if (!from_json) data->trim_offsets = fields.Bool("trim_offsets", data->trim_offsets);
-  }
-  if (data->add_prefix_space != prefixed) data->trim_keeps_first = data->add_prefix_space;
-  RETURN_IF_ERROR(fields.status());
-  const bool same = options == before && data->add_prefix_space == prefixed;
-  if (same || data->json.empty()) return absl::OkStatus();
+  const auto read = FormatOf(*data).read_config;
+  if (read == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool changed, read(file, from_json, data));
+  if (!changed || data->json.empty()) return absl::OkStatus();
   return file.Wrong("contradicts the tokenizer.json beside it: expected the same do_lower_case, ",
       "strip_accents, tokenize_chinese_chars and add_prefix_space");
 }
@@ -130,7 +114,7 @@ absl::Status ReadTokenizerConfig(
   if (const std::string side = fields.String("truncation_side"); !side.empty())
     data->truncates_left = side == "left";
   RETURN_IF_ERROR(fields.status());
-  RETURN_IF_ERROR(ReadNormalizer(file, from_json, data));
+  RETURN_IF_ERROR(ReadSchemeConfig(file, from_json, data));
   const Json& inputs = file.Get("/model_input_names");
   data->one_type = inputs.is_array() && !absl::c_linear_search(inputs, "token_type_ids");
   return FillNames(file, &data->names, tokens);

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -107,8 +108,7 @@ OrderedJson VocabObject(absl::Span<const std::string> tokens) {
 bool AddToken(uint64_t id, const std::string& token, TokenizerData* data) {
   std::vector<std::string>& tokens = data->tokens;
   if (id == tokens.size()) {
-    if (data->kind == SubwordKind::kWordPiece && data->model_tokens == 0)
-      data->model_tokens = tokens.size();
+    if (data->model_tokens == 0) data->model_tokens = tokens.size();
     tokens.push_back(token);
   }
   return id < tokens.size() && tokens[id] == token;
@@ -116,13 +116,14 @@ bool AddToken(uint64_t id, const std::string& token, TokenizerData* data) {
 
 namespace {
 
-constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat, &kUnigramFormat};
+#define CLOZE_FORMAT_ADDRESS(Name) &k##Name##Format,
+constexpr const TokenizerFormat* kFormats[] = {CLOZE_SUBWORD_SCHEMES(CLOZE_FORMAT_ADDRESS)};
 
-const TokenizerFormat& FormatOf(SubwordKind kind) {
-  for (const TokenizerFormat* format : kFormats) {
-    if (format->kind == kind) return *format;
-  }
-  return kBertFormat;
+// Returns the format of the type; null if there is none.
+const TokenizerFormat* FindFormat(absl::string_view type) {
+  const auto found = absl::c_find_if(
+      kFormats, [&](const TokenizerFormat* format) { return type == format->type; });
+  return found == std::end(kFormats) ? nullptr : *found;
 }
 
 // Checks the members of the file itself, and those of the components that change no ids.
@@ -152,55 +153,44 @@ void KeepFile(const JsonFile& file, TokenizerData* data) {
   data->json = file.text();
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor", "added_tokens"})
     absl::StrAppend(&data->rules, file.Get(absl::StrCat("/", part)).dump(), "\n");
-  if (data->fuse_unknown) data->rules += "fuse\n";
-  const auto* scores = reinterpret_cast<const char*>(data->scores.data());
-  absl::StrAppend(&data->rules, MergesText(*data), data->byte_fallback, data->drops_unknown,
-      absl::string_view(scores, data->scores.size() * sizeof(double)));
 }
 
 }  // namespace
+
+const TokenizerFormat& FormatOf(const TokenizerData& data) {
+  return *FindFormat(data.scheme->type());
+}
 
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
   if (!file.Get("/<s>").is_null() || !file.Get("/[CLS]").is_null())
     return file.Wrong("a vocabulary without a tokenizer: expected tokenizer.json or its folder");
   std::string type = file.String("/model/type");
   if (type.empty()) type = file.Get("/model/merges").is_null() ? "WordPiece" : "BPE";
-  for (const TokenizerFormat* format : kFormats) {
-    if (type != format->model) continue;
-    TokenizerData data;
-    data.kind = format->kind;
-    data.truncates_left = file.String("/truncation/direction") == "Left";
-    RETURN_IF_ERROR(CheckMembers(file));
-    RETURN_IF_ERROR(format->read(file, &data));
-    RETURN_IF_ERROR(CheckDecoder(file, data.kind));
-    const size_t model_tokens = data.tokens.size();
-    RETURN_IF_ERROR(ReadAddedTokens(file, &data));
-    const bool adds_bytes =
-        data.kind == SubwordKind::kByteBpe &&
-        std::any_of(
-            data.tokens.begin() + model_tokens, data.tokens.end(), [](const std::string& token) {
-              return CountCodePoints(token) == 1 && BytesOfToken(token).size() == 1;
-            });
-    if (adds_bytes) data.model_tokens = model_tokens;
-    RETURN_IF_ERROR(ReadPostProcessor(file, &data));
-    const SpecialNames& names = data.names;
-    // transformers' BertTokenizer has the usual values of both.
-    const bool usual = data.options.clean_text && data.max_word_chars == 100;
-    const bool plain =
-        usual && !adds_bytes && data.steps.empty() &&
-        (data.normalized.empty() || format == &kBertFormat) && format->write != nullptr &&
-        data.templates == (format == &kBertFormat ? BertTemplates(names.cls, names.sep)
-                                                  : RobertaTemplates(names.cls, names.sep));
-    if (!plain) KeepFile(file, &data);
-    return data;
+  const TokenizerFormat* format = FindFormat(type);
+  if (format == nullptr) {
+    const std::string types = absl::StrJoin(kFormats, ", ",
+        [](std::string* out, const TokenizerFormat* known) { *out += known->type; });
+    return file.Wrong("model: type ", Quote(type), ": expected one of ", types);
   }
-  return file.Wrong("model: type ", Quote(type), ": expected WordPiece, BPE or Unigram");
+  TokenizerData data;
+  data.truncates_left = file.String("/truncation/direction") == "Left";
+  RETURN_IF_ERROR(CheckMembers(file));
+  RETURN_IF_ERROR(format->read(file, &data));
+  RETURN_IF_ERROR(ReadAddedTokens(file, &data));
+  RETURN_IF_ERROR(ReadPostProcessor(file, &data));
+  const SpecialNames& names = data.names;
+  const bool reproduced = format->can_write != nullptr && data.steps.empty() &&
+                          format->can_write(data) &&
+                          data.templates == data.scheme->UsualTemplates(names.cls, names.sep);
+  if (!reproduced) KeepFile(file, &data);
+  return data;
 }
 
 namespace {
 
 // Reads the vocabulary files of the first kind of which `folder` has one.
-absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, TokenOrigin* origin) {
+absl::Status ReadVocabFiles(
+    const std::string& folder, bool lowercase, TokenizerData* data, TokenOrigin* origin) {
   for (const TokenizerFormat* format : kFormats) {
     std::vector<std::string> paths;
     for (const VocabFile& file : format->vocab_files) paths.push_back(JoinPath(folder, file.name));
@@ -208,9 +198,8 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
     for (const std::string& path : paths) {
       if (!PathExists(path)) return Error(Exit::kNoInput, QuotePath(path), ": missing");
     }
-    data->kind = format->kind;
     *origin = {paths[0], paths.size() == 1, paths.back()};
-    return format->read_vocab(paths, data);
+    return format->read_vocab(paths, lowercase, data);
   }
   return Error(Exit::kNoInput, QuotePath(folder),
       ": no tokenizer: expected tokenizer.json, vocab.txt or vocab.json with merges.txt");
@@ -243,12 +232,21 @@ OrderedJson PlainConfig(const TokenizerData& data, int64_t max_length) {
   if (types) inputs.insert(inputs.begin() + 1, "token_type_ids");
   OrderedJson config = {{"backend", "tokenizers"}, {"model_input_names", std::move(inputs)},
       {"model_max_length", max_length}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
-  if (data.kind != SubwordKind::kWordPiece && !data.names.cls.empty() && !data.names.sep.empty())
+  if (FormatOf(data).has_text_ends && !data.names.cls.empty() && !data.names.sep.empty())
     config["bos_token"] = data.names.cls, config["eos_token"] = data.names.sep;
   return config;
 }
 
 }  // namespace
+
+std::vector<const char*> OtherVocabFiles(const Tokenizer& tokenizer) {
+  std::vector<const char*> names = {"added_tokens.json"};
+  for (const TokenizerFormat* format : kFormats) {
+    if (format == &FormatOf(tokenizer.data())) continue;
+    for (const VocabFile& file : format->vocab_files) names.push_back(file.name);
+  }
+  return names;
+}
 
 absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab) {
   if (tokenizer.vocab_size() <= vocab) return absl::OkStatus();
@@ -258,7 +256,6 @@ absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, i
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
   TokenizerData data;
-  data.options.lowercase = data.options.strip_accents = lowercase;
   if (!PathExists(path)) return NoSuchModel(path);
   const bool folder = IsDirectory(path);
   if (folder) RETURN_IF_ERROR(CheckFolder(path));
@@ -267,13 +264,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
   if (from_json) {
     ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(origin.file));
     ASSIGN_OR_RETURN(data, ReadTokenizerJson(file));
-    const auto check = FormatOf(data.kind).check_folder;
+    const auto check = FormatOf(data).check_folder;
     if (folder && check != nullptr) RETURN_IF_ERROR(check(path, data));
   } else if (folder) {
-    RETURN_IF_ERROR(ReadVocabFiles(path, &data, &origin));
+    RETURN_IF_ERROR(ReadVocabFiles(path, lowercase, &data, &origin));
   } else {
     origin.lines = true;
-    RETURN_IF_ERROR(kBertFormat.read_vocab({path}, &data));
+    RETURN_IF_ERROR(kWordPieceFormat.read_vocab({path}, lowercase, &data));
   }
   if (folder) RETURN_IF_ERROR(ReadBeside(path, from_json, &data));
   return Tokenizer::Create(std::move(data), origin);
@@ -285,7 +282,7 @@ absl::Status SaveTokenizer(
   const auto write = [&](const char* name, const std::string& content) {
     return WriteFileAtomically(JoinPath(directory, name), content);
   };
-  const TokenizerFormat& format = FormatOf(data.kind);
+  const TokenizerFormat& format = FormatOf(data);
   OrderedJson names = OrderedJson::object(), config = PlainConfig(data, max_length);
   // Readers prefer tokenizer.json. An interrupted save may leave the old tokenizer_config.json or
   // merges.txt beside it.

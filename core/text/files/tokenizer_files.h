@@ -44,6 +44,10 @@ absl::StatusOr<TokenizerData> NewUnigram(
 absl::Status SaveTokenizer(
     const Tokenizer& tokenizer, const std::string& directory, int64_t max_length);
 
+// Returns the names of vocabulary files that SaveTokenizer does not write, and that contradict what
+// it writes.
+std::vector<const char*> OtherVocabFiles(const Tokenizer& tokenizer);
+
 // Saves LoadFirstTokenizer(folders); does nothing if no folder has a tokenizer.
 absl::Status CopyTokenizer(absl::Span<const std::string> folders, const std::string& directory,
     int64_t vocab, int64_t max_length);

@@ -4,7 +4,6 @@
 #include "absl/strings/match.h"
 #include "core/text/files/formats.h"
 #include "core/text/files/tokenizer_files.h"
-#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 namespace {
@@ -59,13 +58,23 @@ absl::Status ReadPreTokenizer(const JsonFile& file, MetaspaceOptions* options) {
   return file.Wrong("pre_tokenizer: empty Sequence: expected Metaspace");
 }
 
+// A Sequence spells out what Unigram's own decoder does: Replace, ByteFallback, Fuse, Strip.
+absl::Status CheckUnigramDecoder(const JsonFile& file) {
+  if (file.String("/decoder/type") == "Sequence")
+    return file.AllowOnly("/decoder", {"type", "decoders"});
+  return CheckDecoder(file, "Metaspace",
+      {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+}
+
 absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
+  auto scheme = std::make_shared<UnigramScheme>();
+  data->scheme = scheme;
   RETURN_IF_ERROR(ReadTextSteps(file, "/normalizer", &data->steps));
-  RETURN_IF_ERROR(ReadPreTokenizer(file, &data->metaspace));
+  RETURN_IF_ERROR(ReadPreTokenizer(file, &scheme->metaspace));
   JsonFields fields = file.Fields("/model");
   fields.AllowOnly({"type", "unk_id", "vocab", "byte_fallback", "fuse_unk"});
   fields.AllowValues("fuse_unk", {true});  // Unigram always does
-  data->byte_fallback = fields.Bool("byte_fallback", false);
+  scheme->byte_fallback = fields.Bool("byte_fallback", false);
   RETURN_IF_ERROR(fields.status());
   const Json& vocab = file.Get("/model/vocab");
   if (!vocab.is_array() || vocab.empty())
@@ -77,8 +86,14 @@ absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
       return file.Wrong("model: vocab[", data->tokens.size(), "]: ", Quote(entry.dump()),
           ": expected a piece with its score");
     }
+    constexpr double kMaxScore = 1e12;  // sums over a text stay finite
+    const auto score = entry[1].get<double>();
+    if (std::abs(score) > kMaxScore) {
+      return file.Wrong("model: vocab[", data->tokens.size(), "]: score ", score,
+          ": expected a number from -1e12 to 1e12");
+    }
     data->tokens.push_back(entry[0].get<std::string>());
-    data->scores.push_back(entry[1].get<double>());
+    scheme->scores.push_back(score);
   }
   const Json& unknown = file.Get("/model/unk_id");
   if (!unknown.is_number_unsigned() || unknown >= data->tokens.size()) {
@@ -86,7 +101,7 @@ absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
         ": expected the id of the unknown piece, below ", data->tokens.size());
   }
   data->names.unk = data->tokens[unknown.get<size_t>()];
-  return absl::OkStatus();
+  return CheckUnigramDecoder(file);
 }
 
 OrderedJson AddedTokenJson(const std::string& token, int64_t id) {
@@ -108,31 +123,12 @@ OrderedJson NormalizerJson(const NormalizerOptions& options) {
   return TypedSequence("normalizers", std::move(steps));
 }
 
-// Puts <s> A </s> around a text, and <s> A </s></s> B </s> around a pair.
-OrderedJson TemplateJson() {
-  const auto items = [](std::initializer_list<const char*> names) {
-    OrderedJson list = OrderedJson::array();
-    for (const std::string name : names) {
-      const char* kind = name.size() == 1 ? "Sequence" : "SpecialToken";
-      list.push_back({{kind, {{"id", name}, {"type_id", 0}}}});
-    }
-    return list;
-  };
-  OrderedJson specials;
-  for (const auto& [token, id] : {std::pair("<s>", 0), std::pair("</s>", 2)}) {
-    specials[token] = {
-        {"id", token}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({token})}};
-  }
-  return {{"type", "TemplateProcessing"}, {"single", items({"<s>", "A", "</s>"})},
-      {"pair", items({"<s>", "A", "</s>", "</s>", "B", "</s>"})},
-      {"special_tokens", std::move(specials)}};
-}
-
 }  // namespace
 
 absl::StatusOr<TokenizerData> NewUnigram(
     const std::vector<std::pair<std::string, double>>& pieces, const NormalizerOptions& options) {
   constexpr int kUnknown = 3;
+  const auto id = [](const std::string& token) { return token == "<s>" ? 0 : 2; };
   OrderedJson added = OrderedJson::array(), vocab = OrderedJson::array();
   for (const char* token : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
     added.push_back(AddedTokenJson(token, static_cast<int64_t>(added.size())));
@@ -147,14 +143,14 @@ absl::StatusOr<TokenizerData> NewUnigram(
       {"added_tokens", std::move(added)}, {"normalizer", NormalizerJson(options)},
       {"pre_tokenizer", TypedSequence("pretokenizers",
                             OrderedJson::array({{{"type", "WhitespaceSplit"}}, metaspace}))},
-      {"post_processor", TemplateJson()}, {"decoder", metaspace},
+      {"post_processor", TemplatesJson(RobertaTemplates("<s>", "</s>"), id)},
+      {"decoder", metaspace},
       {"model", {{"type", "Unigram"}, {"unk_id", kUnknown}, {"vocab", std::move(vocab)},
                     {"byte_fallback", false}}}};
   ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Parse("the new vocabulary", ToJsonText(json)));
   return ReadTokenizerJson(file);
 }
 
-constinit const TokenizerFormat kUnigramFormat = {
-    .kind = SubwordKind::kUnigram, .model = "Unigram", .read = ReadUnigram};
+constinit const TokenizerFormat kUnigramFormat = {"Unigram", ReadUnigram, true};
 
 }  // namespace cloze

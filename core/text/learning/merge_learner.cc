@@ -1,15 +1,15 @@
-// The algorithm of Hugging Face's trainer, which gives the same vocabulary. Each merge updates the
-// counts of the pairs around it. A heap yields the most frequent pair; its entries list the words
-// that contain the pair.
-#include "core/text/learning/merge_learner.h"
-
+// Learns byte-pair merges from word counts: repeatedly joins the most frequent pair of neighbouring
+// pieces to a new piece. The algorithm of Hugging Face's trainer, which gives the same vocabulary.
+// Each merge updates the counts of the pairs around it. A heap yields the most frequent pair; its
+// entries list the words that contain the pair.
 #include <algorithm>
 #include <map>
 #include <queue>
 
 #include "core/base/hash_map.h"
 #include "core/base/text.h"
-#include "core/text/tokenizer/pipeline.h"
+#include "core/text/learning/recipe.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -39,13 +39,20 @@ std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
 
 class MergeLearner {
  public:
-  MergeLearner(const VocabOptions& options, TokenizerData* data)
-      : options_(options), prefix_(options.kind == SubwordKind::kWordPiece ? "##" : ""),
-        data_(*data), tokens_(data->tokens) {
+  using Merges = std::vector<std::pair<int32_t, int32_t>>;
+
+  // Starts with *tokens. `bytes`: the alphabet are the characters that spell bytes.
+  MergeLearner(
+      const VocabOptions& options, const char* prefix, bool bytes, std::vector<std::string>* tokens)
+      : options_(options), prefix_(prefix), bytes_(bytes), tokens_(*tokens) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
 
-  void Run(const CountedWords& words) {
+  // Appends to the tokens: the characters of `words`, or those that spell bytes, by code point; the
+  // characters inside words, with the prefix, by falling frequency (Hugging Face's order is random,
+  // but similar); the merged pieces in the order of their merges, which it returns. Of pairs with
+  // equal counts, merges the one with the lower ids first.
+  Merges Run(const CountedWords& words) {
     AddAlphabet(words);
     SplitWords(words);
     while (!queue_.empty() && static_cast<int64_t>(tokens_.size()) < options_.size) {
@@ -56,9 +63,10 @@ class MergeLearner {
         if (count > 0) queue_.push({count, top.pair, top.places});
         continue;
       }
-      if (count < options_.min_count) return;
+      if (count < options_.min_count) break;
       Merge(top);
     }
+    return std::move(merges_);
   }
 
  private:
@@ -98,7 +106,7 @@ class MergeLearner {
         if (at > 0) ++continuing[c];
       });
     }
-    if (options_.kind == SubwordKind::kByteBpe) {
+    if (bytes_) {
       for (int b = 0; b < 256; ++b) alphabet_[ByteCharacter(static_cast<uint8_t>(b))] = {};
     } else {
       const size_t usual = options_.max_alphabet > 0 ? options_.max_alphabet : 1000,
@@ -153,7 +161,7 @@ class MergeLearner {
     absl::string_view tail = tokens_[right];
     if (tail.substr(0, prefix_.size()) == prefix_) tail.remove_prefix(prefix_.size());
     const uint32_t merged = IdOf(absl::StrCat(tokens_[left], tail));
-    data_.merges.emplace_back(left, right);
+    merges_.emplace_back(left, right);
     const Places places = std::move(places_[candidate.places]);
     for (const uint32_t word : places) MergeInWord(word, left, right, merged);
     QueueSeen();
@@ -185,8 +193,9 @@ class MergeLearner {
 
   const VocabOptions& options_;
   const std::string prefix_;  // of pieces that continue a word
-  TokenizerData& data_;
+  const bool bytes_;
   std::vector<std::string>& tokens_;
+  Merges merges_;
   HashMap<std::string, uint32_t> ids_;
   // Ids of each character at the start of a word and inside one (0: it never is inside).
   std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;
@@ -198,10 +207,51 @@ class MergeLearner {
   std::priority_queue<Candidate> queue_;
 };
 
+absl::StatusOr<Recipe> WordPieceRecipe(const VocabOptions& options) {
+  constexpr int64_t kMaxWordChars = 100;
+  Recipe recipe;
+  recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
+  recipe.data.scheme = BertScheme(options.normalizer);
+  recipe.is_mark = IsMark;
+  SetBertText(options.normalizer, &recipe.text);
+  recipe.normalize = [&normalizer = *recipe.text.normalizer](
+                         absl::string_view raw, std::string* word) {
+    normalizer.Append(raw, 4 * kMaxWordChars, word, nullptr);
+    return CountCodePoints(*word) <= kMaxWordChars;
+  };
+  recipe.learn = [](const CountedWords& words, const VocabOptions& settings, TokenizerData data,
+                     VocabProgress) -> absl::StatusOr<TokenizerData> {
+    MergeLearner(settings, "##", false, &data.tokens).Run(words);
+    return data;
+  };
+  return recipe;
+}
+
+absl::StatusOr<Recipe> ByteBpeRecipe(const VocabOptions&) {
+  Recipe recipe;
+  recipe.data.tokens = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+  recipe.data.lstrip = {"<mask>"};
+  recipe.data.trim_offsets = true;
+  recipe.bytes = 256;
+  SetByteLevelText(false, &recipe.text);
+  recipe.normalize = [](absl::string_view raw, std::string* word) {
+    AppendByteSpelling(raw, word);
+    return true;
+  };
+  recipe.learn = [](const CountedWords& words, const VocabOptions& settings, TokenizerData data,
+                     VocabProgress) -> absl::StatusOr<TokenizerData> {
+    auto scheme = std::make_shared<ByteBpeScheme>();
+    scheme->merges = MergeLearner(settings, "", true, &data.tokens).Run(words);
+    data.scheme = scheme;
+    return data;
+  };
+  return recipe;
+}
+
 }  // namespace
 
-void LearnMerges(const CountedWords& words, const VocabOptions& options, TokenizerData* data) {
-  MergeLearner(options, data).Run(words);
-}
+constinit const VocabKind kWordPieceVocab = {"wordpiece", "as in BERT", true, WordPieceRecipe};
+constinit const VocabKind kByteBpeVocab = {
+    "bpe", "byte-level BPE as in RoBERTa, without unknown tokens", std::nullopt, ByteBpeRecipe};
 
 }  // namespace cloze

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
-#include "core/text/learning/unigram_seeds.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/trie.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -191,8 +193,8 @@ class UnigramLearner {
 
 }  // namespace
 
-Pieces LearnUnigram(const CountedWords& words, int64_t size, const VocabOptions& options,
-    absl::FunctionRef<void(int64_t done, int64_t total)> progress) {
+Pieces LearnUnigram(
+    const CountedWords& words, int64_t size, const VocabOptions& options, VocabProgress progress) {
   constexpr int kBytesPerChar = 32;
   CountedWords runs = UnigramRuns(words, options.memory_limit / kBytesPerChar);
   Pieces seeds = UnigramSeeds(runs, options.min_count);
@@ -202,7 +204,7 @@ Pieces LearnUnigram(const CountedWords& words, int64_t size, const VocabOptions&
   const auto rounds = static_cast<int64_t>(std::max(1.0, std::ceil(log_rounds)));
   UnigramLearner learner(std::move(runs), std::move(seeds));
   for (int64_t round = 0;; ++round) {
-    progress(std::min(round, rounds), rounds);
+    progress("learning", std::min(round, rounds), rounds);
     learner.Reestimate();
     learner.Reestimate();
     const size_t before = learner.pieces().size();
@@ -224,5 +226,34 @@ Pieces LearnUnigram(const CountedWords& words, int64_t size, const VocabOptions&
       [](const auto& a, const auto& b) { return a.second > b.second; });
   return pieces;
 }
+
+namespace {
+
+absl::StatusOr<Recipe> UnigramRecipe(const VocabOptions& options) {
+  Recipe recipe;
+  ASSIGN_OR_RETURN(recipe.data, NewUnigram({}, options.normalizer));
+  recipe.is_mark = IsCombining;
+  SetMetaspaceText(SchemeOf<UnigramScheme>(recipe.data).metaspace, &recipe.text);
+  recipe.normalize = [&normalizer = *recipe.text.normalizer, steps = recipe.data.steps](
+                         absl::string_view raw, std::string* word) {
+    NormalText text;
+    text.Set(raw, false);
+    for (const auto& step : steps) step->Apply(&text);
+    if (!absl::StartsWith(text.text, kMetaspace)) absl::StrAppend(word, kMetaspace);
+    normalizer.Append(text.text, text.text.size(), word, nullptr);
+    return true;
+  };
+  recipe.learn = [](const CountedWords& words, const VocabOptions& settings, TokenizerData start,
+                     VocabProgress progress) {
+    const int64_t size = settings.size - static_cast<int64_t>(start.tokens.size());
+    return NewUnigram(LearnUnigram(words, size, settings, progress), settings.normalizer);
+  };
+  return recipe;
+}
+
+}  // namespace
+
+constinit const VocabKind kUnigramVocab = {"unigram",
+    "as in XLM-R, also for languages without spaces between words", false, UnigramRecipe};
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-#include "core/text/learning/unigram_seeds.h"
+// The input of the Unigram learner: runs of characters, and their frequent substrings.
+#include "core/text/learning/unigram_learner.h"
 
 #include <algorithm>
 #include <map>

@@ -1,89 +1,32 @@
 #include "core/text/learning/vocab_trainer.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
-#include "core/text/files/tokenizer_files.h"
-#include "core/text/learning/merge_learner.h"
-#include "core/text/learning/unigram_learner.h"
-#include "core/text/tokenizer/pipeline.h"
+#include "core/text/learning/recipe.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kBatchBytes = 16 << 20;
-constexpr int64_t kMaxWordChars = 100;
-constexpr size_t kMaxRawWord = 4096;  // bytes; longer words are dropped or, for Unigram, cut
-
-// The differences between the kinds of vocabularies.
-struct Recipe {
-  TokenizerData data;  // with the special tokens, without the learned ones
-  Pipeline text;       // only the stages before the subword model
-  // Sets *word to the normal form of a raw word, spelled like tokens; false drops the word.
-  std::function<bool(absl::string_view raw, std::string* word)> normalize;
-};
-
-absl::StatusOr<Recipe> UnigramRecipe(const NormalizerOptions& options) {
-  Recipe recipe;
-  ASSIGN_OR_RETURN(recipe.data, NewUnigram({}, options));
-  SetMetaspaceText(recipe.data.metaspace, &recipe.text);
-  const Normalizer* normalizer = recipe.text.normalizer.get();
-  recipe.normalize = [normalizer, steps = recipe.data.steps](
-                         absl::string_view raw, std::string* word) {
-    NormalText text;
-    text.Set(raw, false);
-    for (const auto& step : steps) step->Apply(&text);
-    if (!absl::StartsWith(text.text, kMetaspace)) absl::StrAppend(word, kMetaspace);
-    normalizer->Append(text.text, text.text.size(), word, nullptr);
-    return true;
-  };
-  return recipe;
-}
-
-absl::StatusOr<Recipe> RecipeOf(const VocabOptions& options) {
-  if (options.kind == SubwordKind::kUnigram) return UnigramRecipe(options.normalizer);
-  Recipe recipe;
-  recipe.data.kind = options.kind;
-  if (options.kind == SubwordKind::kWordPiece) {
-    recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
-    recipe.data.options = options.normalizer;
-    SetBertText(options.normalizer, &recipe.text);
-    const Normalizer* normalizer = recipe.text.normalizer.get();
-    recipe.normalize = [normalizer](absl::string_view raw, std::string* word) {
-      normalizer->Append(raw, 4 * kMaxWordChars, word, nullptr);
-      return CountCodePoints(*word) <= kMaxWordChars;
-    };
-    return recipe;
-  }
-  recipe.data.tokens = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-  recipe.data.lstrip = {"<mask>"};
-  SetByteLevelText(false, &recipe.text);
-  recipe.normalize = [](absl::string_view raw, std::string* word) {
-    AppendByteSpelling(raw, word);
-    return true;
-  };
-  return recipe;
-}
+constexpr size_t kMaxRawWord = 4096;  // bytes; longer words are dropped or cut
 
 // Counts letters that lose their marks, such as "ö", which becomes "o".
 class StrippedLetters {
  public:
-  explicit StrippedLetters(const VocabOptions& options)
-      : active_(options.kind != SubwordKind::kByteBpe && options.normalizer.strip_accents),
-        lowercase_(options.normalizer.lowercase),
-        is_mark_(options.kind == SubwordKind::kUnigram ? IsCombining : IsMark) {}
+  // `is_mark`: that of the recipe.
+  StrippedLetters(const NormalizerOptions& options, bool (*is_mark)(char32_t))
+      : lowercase_(options.lowercase), is_mark_(options.strip_accents ? is_mark : nullptr) {}
 
   // Adds a word that occurred `count` times.
   void Add(absl::string_view word, int64_t count) {
-    if (!active_) return;
+    if (is_mark_ == nullptr) return;
     bool lost = false;
     std::string letter, kept, base;  // `base`: of the character before a mark of its own
     for (size_t at = 0; at < word.size(); at += CodePointAt(word, at).size) {
@@ -117,7 +60,7 @@ class StrippedLetters {
         letters, [&](char32_t c) { return absl::c_any_of(Decompose(c), is_mark_); });
   }
 
-  const bool active_, lowercase_;
+  const bool lowercase_;
   bool (*const is_mark_)(char32_t);
   std::map<std::pair<std::string, std::string>, int64_t> counts_;
   int64_t words_ = 0;
@@ -211,8 +154,8 @@ class WordCounter {
           lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
       recipe_.text.pre_tokenizer->Split(line, {}, [&](size_t begin, size_t end, bool) {
         absl::string_view word = line.substr(begin, end - begin);
-        // Unigram cuts words at white space only, and whole texts may have none.
-        while (recipe_.data.kind == SubwordKind::kUnigram && word.size() > kMaxRawWord) {
+        // Whole texts may have no white space.
+        while (word.size() > kMaxRawWord && recipe_.text.pre_tokenizer->cuts_only_spaces()) {
           const size_t part = Utf8Floor(word, kMaxRawWord);
           counts->Add(word.substr(0, part), 1);
           word.remove_prefix(part);
@@ -265,12 +208,11 @@ class WordCounter {
 
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     const VocabOptions& options, VocabProgress progress, const OpenTexts& open) {
-  ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(options));
-  const bool bytes = options.kind == SubwordKind::kByteBpe;
-  const size_t least = recipe.data.tokens.size() + (bytes ? 256 : 0);
+  ASSIGN_OR_RETURN(const Recipe recipe, options.kind->recipe(options));
+  const size_t least = recipe.data.tokens.size() + recipe.bytes;
   if (options.size <= static_cast<int32_t>(least)) {
     return Error(Exit::kSpec, "vocabulary size ", options.size, ": expected more than ", least,
-        bytes ? ", the special tokens and all bytes" : "");
+        recipe.bytes > 0 ? ", the special tokens and all bytes" : "");
   }
   int64_t total = 0;
   for (const std::string& file : files) {
@@ -284,7 +226,7 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     RETURN_IF_ERROR(counter.AddTexts(
         *texts, file, [&](int64_t done) { progress("reading", done, std::max(done, total)); }));
   }
-  StrippedLetters stripped(options);
+  StrippedLetters stripped(options.normalizer, recipe.is_mark);
   const CountedWords words = counter.Take(&stripped);
   stripped.Report(&result);
   if (words.empty()) {
@@ -292,16 +234,9 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
         ": no words to learn a vocabulary from",
         result.not_utf8.empty() ? "" : absl::StrCat(" (", result.not_utf8, ")"));
   }
-  result.data = recipe.data;
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  if (options.kind != SubwordKind::kUnigram) {
-    LearnMerges(words, options, &result.data);
-    return result;
-  }
-  const auto pieces = LearnUnigram(words, options.size - static_cast<int64_t>(least), options,
-      [&](int64_t done, int64_t all) { progress("learning", done, all); });
-  ASSIGN_OR_RETURN(result.data, NewUnigram(pieces, options.normalizer));
+  ASSIGN_OR_RETURN(result.data, recipe.learn(words, options, recipe.data, progress));
   return result;
 }
 

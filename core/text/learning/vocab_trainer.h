@@ -4,18 +4,33 @@
 #define CLOZE_CORE_TEXT_LEARNING_VOCAB_TRAINER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "core/base/text_source.h"
-#include "core/text/tokenizer/tokenizer_data.h"
+#include "core/text/tokenizer/schemes.h"
 
 namespace cloze {
 
+struct VocabOptions;
+struct Recipe;
+
+// A subword model whose vocabulary can be learned.
+struct VocabKind {
+  const char *name, *help;
+  std::optional<bool> lowercase;  // the usual value; none: texts are not changed
+  absl::StatusOr<Recipe> (*recipe)(const VocabOptions& options);
+};
+#define CLOZE_DECLARE_VOCAB(Name) extern const VocabKind k##Name##Vocab;
+CLOZE_SUBWORD_SCHEMES(CLOZE_DECLARE_VOCAB)
+#define CLOZE_VOCAB_ADDRESS(Name) &k##Name##Vocab,
+inline constexpr const VocabKind* kVocabKinds[] = {CLOZE_SUBWORD_SCHEMES(CLOZE_VOCAB_ADDRESS)};
+
 struct VocabOptions {
-  SubwordKind kind = SubwordKind::kWordPiece;
+  const VocabKind* kind = &kWordPieceVocab;
   int32_t size = 8192;    // tokens, special ones included
   int64_t min_count = 2;  // rarer pairs are not merged, rarer pieces not tried
   // WordPiece: characters kept; rarer ones become <unk>. 0: the 1000 most frequent, and in large

@@ -6,27 +6,31 @@
 #include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
-#include "core/text/tokenizer/pipeline.h"
+#include "core/text/tokenizer/schemes.h"
 
 namespace cloze {
 namespace {
 
 class ByteBpe final : public SubwordModel {
  public:
-  ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown)
-      : fuses_(data.fuse_unknown) {
+  // `unknown`: the id of bytes that are not tokens; -1 drops them, as Hugging Face does.
+  ByteBpe(
+      const ByteBpeScheme& scheme, const TokenizerData& data, const TokenIds& ids, int32_t unknown)
+      : fuses_(scheme.fuse_unknown) {
+    // Our own files list all tokens as the model's.
+    const size_t model_tokens = data.json.empty() ? data.tokens.size() : ModelTokens(data).size();
     for (int b = 0; b < 256; ++b) {
       std::string spelling;
       AppendUtf8(ByteCharacter(static_cast<uint8_t>(b)), &spelling);
       int32_t id = ids.Find(spelling);
-      if (id >= static_cast<int64_t>(ModelTokens(data).size())) id = -1;
+      if (id >= static_cast<int64_t>(model_tokens)) id = -1;
       bytes_[b] = id < 0 ? unknown : id;
       unknown_[b] = id < 0;
       drops_ = drops_ || bytes_[b] < 0;
     }
-    merges_.reserve(data.merges.size());
-    for (size_t rank = 0; rank < data.merges.size(); ++rank) {
-      const auto [left, right] = data.merges[rank];
+    merges_.reserve(scheme.merges.size());
+    for (size_t rank = 0; rank < scheme.merges.size(); ++rank) {
+      const auto [left, right] = scheme.merges[rank];
       const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
       CLOZE_CHECK(merged >= 0);
       merges_[{left, right}] = {static_cast<int32_t>(rank), merged};
@@ -145,9 +149,47 @@ void ByteBpe::PlacePieces(absl::string_view word, std::vector<Subword>* pieces) 
 
 }  // namespace
 
-std::unique_ptr<const SubwordModel> MakeByteBpe(
-    const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
-  return std::make_unique<ByteBpe>(data, ids, unknown);
+void ByteBpeScheme::SetStages(
+    const TokenizerData& data, const TokenIds& ids, int32_t unknown, Pipeline* pipeline) const {
+  SetByteLevelText(add_prefix_space, pipeline);
+  pipeline->model = std::make_unique<ByteBpe>(*this, data, ids, drops_unknown ? -1 : unknown);
+}
+
+std::string MergesText(const TokenizerData& data) {
+  std::string text = "#version: 0.2\n";
+  for (const auto& [left, right] : SchemeOf<ByteBpeScheme>(data).merges)
+    absl::StrAppend(&text, data.tokens[left], " ", data.tokens[right], "\n");
+  return text;
+}
+
+std::string ByteBpeScheme::Key(const TokenizerData& data) const {
+  return absl::StrCat(MergesText(data), add_prefix_space, drops_unknown, fuse_unknown);
+}
+
+// Checks that no merge is missing. A token that no merge produces is accepted if no two tokens join
+// to it: RoBERTa has such tokens ("madeupword0000", "<|endoftext|>").
+absl::Status ByteBpeScheme::Check(
+    const TokenOrigin& origin, const TokenIds& ids, const TokenizerData& data) const {
+  std::vector<bool> made(data.tokens.size());
+  for (const auto& [left, right] : merges) {
+    const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
+    if (merged >= 0) made[merged] = true;
+  }
+  const SpecialNames& names = data.names;
+  for (const std::string* name : {&names.pad, &names.unk, &names.cls, &names.sep, &names.mask}) {
+    if (!name->empty()) made[ids.Find(*name)] = true;
+  }
+  for (const int32_t id : data.added) made[id] = true;
+  for (size_t id = 0; id < made.size(); ++id) {
+    const absl::string_view token = data.tokens[id];
+    for (size_t cut = 1; !made[id] && cut < token.size(); ++cut) {
+      if (ids.Find(token.substr(0, cut)) < 0 || ids.Find(token.substr(cut)) < 0) continue;
+      return Error(Exit::kData, QuotePath(origin.merges.empty() ? origin.file : origin.merges),
+          ": no merge produces token ", id, ", ", Quote(token),
+          ": expected a merge for each token (is the list cut off?)");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cloze

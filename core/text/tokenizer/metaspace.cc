@@ -62,6 +62,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     }
     flush(text.size(), true);
   }
+  bool cuts_only_spaces() const override { return true; }
   bool needs_start() const override {
     return options_.prepend == MetaspaceOptions::Prepend::kFirst;
   }

@@ -101,6 +101,9 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   // Calls `sink` for each word of `text` in order.
   virtual void Split(absl::string_view text, WordContext context, WordSink sink) const = 0;
+  // True if words end at white space only, and may hold punctuation and many words of scripts
+  // without spaces.
+  virtual bool cuts_only_spaces() const { return false; }
   // True if Split() reads WordContext::start.
   virtual bool needs_start() const { return false; }
   // Returns the text in front of prefixed words.
@@ -165,37 +168,25 @@ void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
 // Returns BERT's normalizer for whole texts, in whose normal form added tokens can be found.
 std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options);
 
-// Makes WordPiece of distinct `tokens`, by id, which repeatedly takes the longest token that fits.
-// Words with a part that matches no token, or with more than `max_chars` code points, become one
-// token `unknown`. Time is linear in the length of the word times that of the longest token.
-std::unique_ptr<const SubwordModel> MakeWordPiece(
-    absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars);
-
 // Sets the text stages of GPT-2 and RoBERTa. They treat invalid UTF-8 as U+FFFD and cut text by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Given words and, with `add_prefix_space`, texts get a space in front unless they have one.
 void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
 
-// Makes byte-level BPE, which repeatedly applies the first merge of the list that fits, at its
-// leftmost place, in O(n log n). Requires `data` that CheckTokens accepted, and the `ids` of its
-// tokens. `unknown` is the id of bytes that are not tokens; -1 drops them, as Hugging Face does.
-// With data.fuse_unknown, adjacent ones become one token.
-std::unique_ptr<const SubwordModel> MakeByteBpe(
-    const TokenizerData& data, const TokenIds& ids, int32_t unknown);
-
 inline constexpr absl::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
+
+// How a text is cut: first at white space, which is dropped; around punctuation, each character of
+// which stays alone; then before each space, which becomes U+2581.
+struct MetaspaceOptions {
+  enum class Prepend { kAlways, kFirst, kNever };
+  bool cuts_spaces = false, cuts_punctuation = false;
+  bool split = true;                   // cut before spaces
+  Prepend prepend = Prepend::kAlways;  // a space before each part, only before the text, or never
+};
 
 // Sets the text stages of SentencePiece: spaces become U+2581, and words are cut before it. The
 // start of a text is that of the raw text, or of a given word.
 void SetMetaspaceText(const MetaspaceOptions& options, Pipeline* pipeline);
-
-// Makes SentencePiece's Unigram: the pieces with the greatest sum of data.scores; of equals, those
-// whose last piece is the longest. A code point that is no piece is unknown, with a score 10 below
-// the lowest. Adjacent unknown ones become one token `unknown` or, with data.byte_fallback, tokens
-// "<0xNN>" if all of them exist. Time is linear in the length of the word times that of the longest
-// piece. Requires `data` that CheckTokens accepted.
-std::unique_ptr<const SubwordModel> MakeUnigram(
-    const TokenizerData& data, const TokenIds& ids, int32_t unknown);
 
 // Byte-level tokens spell each byte as one printable character: 0x21 ... 0x7E, 0xA1 ... 0xAC and
 // 0xAE ... 0xFF as themselves, the others as U+0100 and following.

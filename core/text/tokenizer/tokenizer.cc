@@ -7,8 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/str_join.h"
 #include "core/base/text.h"
+#include "core/text/tokenizer/schemes.h"
 
 namespace cloze {
 namespace {
@@ -24,26 +24,10 @@ std::string ValidUtf8(std::string text) {
   return valid;
 }
 
-// Builds the stages that data.kind names.
 Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
   Pipeline p;
-  switch (data.kind) {
-    case SubwordKind::kWordPiece:
-      SetBertText(data.options, &p);
-      if (!data.normalized.empty()) p.steps = {MakeBertStep(data.options)};
-      p.model = MakeWordPiece(ModelTokens(data), unknown, data.max_word_chars);
-      break;
-    case SubwordKind::kByteBpe:
-      SetByteLevelText(data.add_prefix_space, &p);
-      p.model = MakeByteBpe(data, ids, data.drops_unknown ? -1 : unknown);
-      break;
-    case SubwordKind::kUnigram:
-      SetMetaspaceText(data.metaspace, &p);
-      p.model = MakeUnigram(data, ids, unknown);
-      break;
-  }
-  p.post.trims_spans =
-      data.trim_offsets && (data.kind == SubwordKind::kByteBpe || !data.json.empty());
+  data.scheme->SetStages(data, ids, unknown, &p);
+  p.post.trims_spans = data.trim_offsets;
   p.post.keeps_first_space = data.trim_keeps_first;
   p.steps.insert(p.steps.end(), data.steps.begin(), data.steps.end());
   const auto resolve = [&](const std::vector<TemplateItem>& items) {
@@ -58,33 +42,23 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
   return p;
 }
 
-// Returns what determines ids and spans besides tokens, special tokens and options. Usual settings
-// add nothing, so that stores which earlier versions built keep their names.
+// Returns what determines ids and spans besides tokens and special tokens.
 std::string RulesKey(const TokenizerData& data) {
-  const std::string side = data.truncates_left ? " | left" : "";
-  if (!data.rules.empty()) return data.rules + side;
-  std::string key = side;
-  if (data.kind != SubwordKind::kWordPiece)
-    absl::StrAppend(&key, MergesText(data), data.add_prefix_space, data.drops_unknown,
-        absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
-  const TokenizerData usual;
-  if (data.max_word_chars != usual.max_word_chars)
-    absl::StrAppend(&key, " | longest word ", data.max_word_chars);
-  if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
-  if (data.kind == SubwordKind::kByteBpe &&
-      (data.trim_offsets != usual.trim_offsets || data.trim_keeps_first != usual.trim_keeps_first))
-    absl::StrAppend(&key, " | trim ", data.trim_offsets, data.trim_keeps_first);
-  if (data.one_type && data.kind == SubwordKind::kWordPiece) absl::StrAppend(&key, " | one type");
+  std::string key =
+      absl::StrCat(data.scheme->Key(data), data.rules, " | left ", data.truncates_left, " | trim ",
+          data.trim_offsets, data.trim_offsets && data.trim_keeps_first);
   for (const int32_t id : data.added) {
     if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
   }
   for (const int32_t id : data.normalized) absl::StrAppend(&key, " | normalized ", id);
-  for (const std::string& token : data.single_word) absl::StrAppend(&key, " | single ", token);
-  if (data.kind == SubwordKind::kWordPiece) {
-    for (const std::string& token : data.lstrip) absl::StrAppend(&key, " | lstrip ", token);
-    for (const std::string& token : data.rstrip) absl::StrAppend(&key, " | rstrip ", token);
+  for (const auto& [flag, tokens] : {std::pair("lstrip", &data.lstrip),
+           std::pair("rstrip", &data.rstrip), std::pair("single", &data.single_word)}) {
+    for (const std::string& token : *tokens) absl::StrAppend(&key, " | ", flag, " ", token);
   }
-  if (data.fuse_unknown) key += " | fuse";
+  for (const auto* items : {&data.templates.single, &data.templates.pair}) {
+    for (const TemplateItem& item : *items)
+      absl::StrAppend(&key, " | ", item.token, " ", item.text, " ", item.type);
+  }
   return key;
 }
 
@@ -265,16 +239,13 @@ void Tokenizer::AddToKey(Hasher* key) const {
     key->AddText(token(id));
     key->AddNumber(is_special(id));
   }
-  if (const std::string rules = RulesKey(data_); !rules.empty()) key->AddText(rules);
-  const NormalizerOptions& o = options();
-  for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase})
-    key->AddNumber(option);
+  key->AddText(RulesKey(data_));
   for (const int32_t id : special_.All()) key->AddNumber(id);
 }
 
 bool Tokenizer::SameIds(const Tokenizer& other) const {
   return data_.tokens == other.data_.tokens && RulesKey(data_) == RulesKey(other.data_) &&
-         options() == other.options() && special_.All() == other.special_.All();
+         special_.All() == other.special_.All();
 }
 
 }  // namespace cloze

@@ -77,13 +77,14 @@ class Tokenizer {
   bool is_special(int32_t id) const { return is_special_[id]; }
   // True if the token continues the word of the token before it.
   bool ContinuesWord(int32_t id) const { return pipeline_.model->ContinuesWord(token(id)); }
+  // True if words end at white space only (see PreTokenizer).
+  bool cuts_only_spaces() const { return pipeline_.pre_tokenizer->cuts_only_spaces(); }
   // Returns the token as shown to people: "##s", or the characters that a byte-level token spells.
   std::string TokenText(int32_t id) const;
 
   // Returns the id of a token, or -1.
   int32_t id(absl::string_view token) const;
   const SpecialIds& special() const { return special_; }
-  const NormalizerOptions& options() const { return data_.options; }
   const TokenizerData& data() const { return data_; }
   // The part of long texts that is kept unless a task says otherwise.
   Keep usual_keep() const { return data_.truncates_left ? Keep::kTail : Keep::kHead; }

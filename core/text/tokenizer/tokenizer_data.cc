@@ -1,8 +1,7 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
-#include <cmath>
-
 #include "core/base/text.h"
+#include "core/text/tokenizer/schemes.h"
 
 namespace cloze {
 namespace {
@@ -40,32 +39,6 @@ absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialN
   return absl::OkStatus();
 }
 
-// Checks that no merge is missing. A token that no merge produces is accepted if no two tokens join
-// to it: RoBERTa has such tokens ("madeupword0000", "<|endoftext|>").
-absl::Status CheckMerges(
-    const TokenOrigin& origin, const TokenIds& ids, const TokenizerData& data) {
-  std::vector<bool> made(data.tokens.size());
-  for (const auto& [left, right] : data.merges) {
-    const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
-    if (merged >= 0) made[merged] = true;
-  }
-  const SpecialNames& names = data.names;
-  for (const std::string* name : {&names.pad, &names.unk, &names.cls, &names.sep, &names.mask}) {
-    if (!name->empty()) made[ids.Find(*name)] = true;
-  }
-  for (const int32_t id : data.added) made[id] = true;
-  for (size_t id = 0; id < made.size(); ++id) {
-    const absl::string_view token = data.tokens[id];
-    for (size_t cut = 1; !made[id] && cut < token.size(); ++cut) {
-      if (ids.Find(token.substr(0, cut)) < 0 || ids.Find(token.substr(cut)) < 0) continue;
-      return Error(Exit::kData, QuotePath(origin.merges.empty() ? origin.file : origin.merges),
-          ": no merge produces token ", id, ", ", Quote(token),
-          ": expected a merge for each token (is the list cut off?)");
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckTemplates(
     const std::string& file, const TokenIds& ids, const Templates& templates) {
   for (const auto* items : {&templates.single, &templates.pair}) {
@@ -74,16 +47,6 @@ absl::Status CheckTemplates(
       return Error(Exit::kData, QuotePath(file), ": post_processor: ", Quote(item.token),
           " is not in the vocabulary");
     }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckScores(const std::string& file, const TokenizerData& data) {
-  constexpr double kMaxScore = 1e12;  // sums over a text stay finite
-  for (size_t id = 0; id < data.scores.size(); ++id) {
-    if (std::abs(data.scores[id]) <= kMaxScore) continue;
-    return Error(Exit::kData, QuotePath(file), ": token ", id, ", ", Quote(data.tokens[id]),
-        ": score ", data.scores[id], ": expected a number from -1e12 to 1e12");
   }
   return absl::OkStatus();
 }
@@ -108,13 +71,6 @@ Templates RobertaTemplates(const std::string& cls, const std::string& sep) {
 absl::Span<const std::string> ModelTokens(const TokenizerData& data) {
   const auto all = absl::MakeConstSpan(data.tokens);
   return data.model_tokens > 0 ? all.first(data.model_tokens) : all;
-}
-
-std::string MergesText(const TokenizerData& data) {
-  std::string text = "#version: 0.2\n";
-  for (const auto& [left, right] : data.merges)
-    absl::StrAppend(&text, data.tokens[left], " ", data.tokens[right], "\n");
-  return text;
 }
 
 absl::Status CheckToken(absl::string_view token) {
@@ -160,18 +116,17 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
   }
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
   if (data->templates.single.empty()) {
-    const auto usual = data->kind == SubwordKind::kWordPiece ? BertTemplates : RobertaTemplates;
-    const auto make = data->make_templates != nullptr ? data->make_templates : usual;
-    const SpecialNames& names = data->names;
-    data->templates = names.cls == kEndOfText ? BareTemplates() : make(names.cls, names.sep);
+    const auto& [pad, unk, cls, sep, mask] = data->names;
+    data->templates = cls == kEndOfText                 ? BareTemplates()
+                      : data->make_templates != nullptr ? data->make_templates(cls, sep)
+                                                        : data->scheme->UsualTemplates(cls, sep);
   }
   if (data->one_type) {
     for (auto* items : {&data->templates.single, &data->templates.pair})
       for (TemplateItem& item : *items) item.type = 0;
   }
   RETURN_IF_ERROR(CheckTemplates(origin.file, ids, data->templates));
-  RETURN_IF_ERROR(CheckScores(origin.file, *data));
-  if (data->kind == SubwordKind::kByteBpe) RETURN_IF_ERROR(CheckMerges(origin, ids, *data));
+  RETURN_IF_ERROR(data->scheme->Check(origin, ids, *data));
   return ids;
 }
 

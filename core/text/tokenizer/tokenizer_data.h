@@ -3,6 +3,7 @@
 #define CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_DATA_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,19 +29,6 @@ struct SpecialNames {
   std::string pad, unk, cls, sep, mask;
 };
 
-// BERT's WordPiece, RoBERTa's byte-level BPE and SentencePiece's Unigram; each with the text stages
-// it comes with.
-enum class SubwordKind { kWordPiece, kByteBpe, kUnigram };
-
-// How a text is cut for Unigram: first at white space, which is dropped; around punctuation, each
-// character of which stays alone; then before each space, which becomes U+2581.
-struct MetaspaceOptions {
-  enum class Prepend { kAlways, kFirst, kNever };
-  bool cuts_spaces = false, cuts_punctuation = false;
-  bool split = true;                   // cut before spaces
-  Prepend prepend = Prepend::kAlways;  // a space before each part, only before the text, or never
-};
-
 // A special token, a first text (0) or a second text (1), with its token type id.
 struct TemplateItem {
   std::string token = "";
@@ -61,9 +49,15 @@ Templates BareTemplates();
 // GPT-2's only special token.
 inline constexpr char kEndOfText[] = "<|endoftext|>";
 
+class SubwordScheme;  // core/text/tokenizer/schemes.h
+// Returns BERT's: WordPiece.
+std::shared_ptr<const SubwordScheme> BertScheme(const NormalizerOptions& options = {});
+
 struct TokenizerData {
-  SubwordKind kind = SubwordKind::kWordPiece;
   std::vector<std::string> tokens;  // by id
+  // N: only the first N tokens belong to the subword model; 0: all.
+  size_t model_tokens = 0;
+  std::shared_ptr<const SubwordScheme> scheme = BertScheme();
   SpecialNames names = {};
   std::vector<int32_t> added = {};  // ids of tokens found in raw text besides the special ones
   std::vector<std::string> lstrip = {},
@@ -74,41 +68,19 @@ struct TokenizerData {
 
   TextSteps steps = {};      // normalize whole texts; none for WordPiece
   Templates templates = {};  // empty: from make_templates
-  // Null: BERT's for WordPiece, else RoBERTa's, or GPT-2's if the class token is kEndOfText.
+  // Null: those of the scheme. In any case GPT-2's if the class token is kEndOfText.
   Templates (*make_templates)(const std::string& cls, const std::string& sep) = nullptr;
-  bool one_type = false;        // both texts of a pair have token type 0
-  bool truncates_left = false;  // long texts lose their head (truncation_side: left)
-  // Spans leave out white space, but not one space at the start of the text. The other kinds than
-  // byte-level BPE have that only if a tokenizer.json is kept.
-  bool trim_offsets = true, trim_keeps_first = false;
+  bool one_type = false;          // both texts of a pair have token type 0
+  bool truncates_left = false;    // long texts lose their head (truncation_side: left)
+  bool trim_offsets = false;      // spans leave out white space, ...
+  bool trim_keeps_first = false;  // ... but not one space at the start of the text
   // The original tokenizer.json, and its rules that determine ids, kept when our writer cannot
   // reproduce the file; else empty.
   std::string json = "", rules = "";
-
-  // WordPiece. The options are also part of the cache key of a byte-level BPE.
-  NormalizerOptions options = {};
-  int64_t max_word_chars = 100;  // longer words are unknown
-  // N: only the first N tokens are pieces of words; 0: all. Byte-level BPE sets it only if a token
-  // beyond them spells a byte.
-  size_t model_tokens = 0;
-
-  // Byte-level BPE.
-  std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
-  bool add_prefix_space = false;  // a text that does not begin with a space gets one
-  bool drops_unknown = true;      // bytes that are no token are dropped, else unknown, ...
-  bool fuse_unknown = false;      // ... and adjacent ones are one token
-
-  // Unigram.
-  std::vector<double> scores = {};  // of the first tokens; the others are not in the model
-  bool byte_fallback = false;       // unknown characters become tokens "<0x00>" ... "<0xFF>"
-  MetaspaceOptions metaspace = {};
 };
 
 // Returns the tokens of the model: without those that tokenizer.json only adds.
 absl::Span<const std::string> ModelTokens(const TokenizerData& data);
-
-// Returns the text of merges.txt.
-std::string MergesText(const TokenizerData& data);
 
 inline constexpr int64_t kMaxTokens = 10'000'000;
 
@@ -144,7 +116,7 @@ absl::Status CheckToken(absl::string_view token);
 // Returns kLimit if there are too many tokens, or too many bytes in all of them.
 absl::Status CheckTokenCount(const std::string& file, int64_t tokens, int64_t bytes);
 
-// Checks tokens and merges, fills the empty `names` by spelling ("[PAD]" or "<pad>" and so on) and
+// Checks all of *data, fills the empty `names` by spelling ("[PAD]" or "<pad>" and so on) and
 // returns the ids. All special tokens but padding and mask are required.
 absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* data);
 

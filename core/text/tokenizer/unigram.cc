@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "core/text/tokenizer/pipeline.h"
+#include "core/text/tokenizer/schemes.h"
 #include "core/text/tokenizer/trie.h"
 #include "core/text/unicode/unicode.h"
 
@@ -16,16 +16,17 @@ constexpr double kUnknownPenalty = 10;  // below the least score
 
 class Unigram final : public SubwordModel {
  public:
-  Unigram(const TokenizerData& data, const TokenIds& ids, int32_t unknown)
-      : scores_(data.scores), unknown_(unknown), unknown_token_(data.tokens[unknown]),
+  Unigram(
+      const UnigramScheme& scheme, const TokenizerData& data, const TokenIds& ids, int32_t unknown)
+      : scores_(scheme.scores), unknown_(unknown), unknown_token_(data.tokens[unknown]),
         unknown_score_(*std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty),
-        drops_first_(data.metaspace.prepend != MetaspaceOptions::Prepend::kNever) {
+        drops_first_(scheme.metaspace.prepend != MetaspaceOptions::Prepend::kNever) {
     std::vector<Trie::Entry> entries;
     for (size_t id = 0; id < scores_.size(); ++id)
       entries.push_back({data.tokens[id], static_cast<int32_t>(id)});
     trie_ = Trie(std::move(entries));
     for (int b = 0; b < 256; ++b) {
-      const int32_t id = data.byte_fallback ? ids.Find(absl::StrFormat("<0x%02X>", b)) : -1;
+      const int32_t id = scheme.byte_fallback ? ids.Find(absl::StrFormat("<0x%02X>", b)) : -1;
       bytes_[b] = id < static_cast<int64_t>(scores_.size()) ? id : -1;
     }
   }
@@ -120,9 +121,17 @@ void Unigram::Split(absl::string_view word, std::vector<Subword>* pieces) const 
 
 }  // namespace
 
-std::unique_ptr<const SubwordModel> MakeUnigram(
-    const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
-  return std::make_unique<Unigram>(data, ids, unknown);
+void UnigramScheme::SetStages(
+    const TokenizerData& data, const TokenIds& ids, int32_t unknown, Pipeline* pipeline) const {
+  SetMetaspaceText(metaspace, pipeline);
+  pipeline->model = std::make_unique<Unigram>(*this, data, ids, unknown);
+}
+
+// The text stages are in data.rules, because the tokenizer.json is kept.
+std::string UnigramScheme::Key(const TokenizerData&) const {
+  const absl::string_view bytes(
+      reinterpret_cast<const char*>(scores.data()), scores.size() * sizeof(double));
+  return absl::StrCat(bytes, byte_fallback);
 }
 
 }  // namespace cloze

@@ -1,7 +1,7 @@
 // WordPiece: repeatedly takes the longest token that matches.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/text/tokenizer/pipeline.h"
+#include "core/text/tokenizer/schemes.h"
 #include "core/text/tokenizer/trie.h"
 #include "core/text/unicode/unicode.h"
 
@@ -72,9 +72,22 @@ class WordPiece final : public SubwordModel {
 
 }  // namespace
 
-std::unique_ptr<const SubwordModel> MakeWordPiece(
-    absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars) {
-  return std::make_unique<WordPiece>(tokens, unknown, max_chars);
+std::shared_ptr<const SubwordScheme> BertScheme(const NormalizerOptions& options) {
+  auto scheme = std::make_shared<WordPieceScheme>();
+  scheme->options = options;
+  return scheme;
+}
+
+void WordPieceScheme::SetStages(
+    const TokenizerData& data, const TokenIds&, int32_t unknown, Pipeline* pipeline) const {
+  SetBertText(options, pipeline);
+  if (!data.normalized.empty()) pipeline->steps = {MakeBertStep(options)};
+  pipeline->model = std::make_unique<WordPiece>(ModelTokens(data), unknown, max_word_chars);
+}
+
+std::string WordPieceScheme::Key(const TokenizerData& data) const {
+  return absl::StrCat("WordPiece", options.clean_text, options.chinese_chars, options.strip_accents,
+      options.lowercase, " ", max_word_chars, " ", ModelTokens(data).size());
 }
 
 }  // namespace cloze

@@ -156,7 +156,7 @@ TEST_F(ByteLevel, EncodesAsHuggingFace) {
 TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
   VocabOptions options;
   options.size = 600;
-  options.kind = SubwordKind::kByteBpe;
+  options.kind = &kByteBpeVocab;
   const auto result =
       TrainVocab({kGolden + "/text.txt"}, options, [](const char*, int64_t, int64_t) {});
   ASSERT_TRUE(result.ok()) << result.status();
@@ -179,7 +179,7 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
 
 TEST_F(ByteLevel, FilesGoInAndOut) {
   const auto first = Load(kGolden);  // tokenizer.json
-  EXPECT_EQ(first->data().kind, SubwordKind::kByteBpe);
+  EXPECT_STREQ(first->data().scheme->type(), "BPE");
   ASSERT_TRUE(SaveTokenizer(*first, folder_, 77).ok());
   EXPECT_FALSE(PathExists(folder_ + "/vocab.txt"));
   const Json saved = Json::parse(Read(folder_ + "/tokenizer.json")),
@@ -304,7 +304,7 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   refuse(json, "post_processor: type missing: expected TemplateProcessing");
   json = golden;
   json["model"]["type"] = "WordLevel";
-  refuse(json, "model: type WordLevel: expected WordPiece, BPE or Unigram");
+  refuse(json, "model: type WordLevel: expected one of WordPiece, BPE, Unigram");
   refuse(golden["model"]["vocab"], "a vocabulary without a tokenizer");
 
   std::filesystem::remove(folder_ + "/tokenizer.json");

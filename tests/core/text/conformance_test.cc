@@ -8,6 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
+#include "core/text/tokenizer/schemes.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tests/core/text/encoding_json.h"
 
@@ -152,7 +153,8 @@ TEST_P(Conformance, FilesAgree) {
     ASSERT_EQ((*lone)->vocab_size(), folder.vocab_size());
     for (int32_t id = 0; id < folder.vocab_size(); ++id)
       ASSERT_EQ((*lone)->token(id), folder.token(id));
-    EXPECT_EQ((*lone)->options().lowercase, folder.options().lowercase);
+    EXPECT_EQ(SchemeOf<WordPieceScheme>((*lone)->data()).options.lowercase,
+        SchemeOf<WordPieceScheme>(folder.data()).options.lowercase);
     EXPECT_EQ((*lone)->special().mask, folder.special().mask);
   }
 }

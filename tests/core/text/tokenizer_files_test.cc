@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
+#include "core/text/tokenizer/schemes.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/unicode/unicode.h"
 #include "tests/test_folder.h"
@@ -47,7 +48,7 @@ TEST_F(Files, SaveAndLoad) {
           NormalizerOptions{true, false, true, false}}) {
     const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"",
         "\\", "你", "\x7F", "é"};
-    auto made = Tokenizer::Create({.tokens = tokens, .options = options});
+    auto made = Tokenizer::Create({.tokens = tokens, .scheme = BertScheme(options)});
     ASSERT_TRUE(made.ok()) << made.status();
     ASSERT_TRUE(SaveTokenizer(**made, directory_, 128).ok());
     for (const bool json : {true, false}) {
@@ -59,9 +60,11 @@ TEST_F(Files, SaveAndLoad) {
       const Tokenizer& tokenizer = **loaded;
       ASSERT_EQ(tokenizer.vocab_size(), static_cast<int32_t>(tokens.size()));
       for (size_t id = 0; id < tokens.size(); ++id) EXPECT_EQ(tokenizer.token(id), tokens[id]);
-      EXPECT_EQ(tokenizer.options().lowercase, options.lowercase);
-      EXPECT_EQ(tokenizer.options().strip_accents, options.strip_accents);
-      EXPECT_EQ(tokenizer.options().chinese_chars, options.chinese_chars);
+      EXPECT_EQ(SchemeOf<WordPieceScheme>(tokenizer.data()).options.lowercase, options.lowercase);
+      EXPECT_EQ(
+          SchemeOf<WordPieceScheme>(tokenizer.data()).options.strip_accents, options.strip_accents);
+      EXPECT_EQ(
+          SchemeOf<WordPieceScheme>(tokenizer.data()).options.chinese_chars, options.chinese_chars);
       EXPECT_EQ(tokenizer.special().mask, 4);
       EXPECT_EQ(tokenizer.Encode("Hellos <mask> é").ids, (*made)->Encode("Hellos <mask> é").ids);
     }
@@ -266,16 +269,18 @@ TEST_F(Files, TheConfigBesideATokenizerIsRead) {
 
 TEST_F(Files, OtherRulesAreOtherIds) {
   const auto make = [](std::vector<int32_t> added, int64_t longest) {
+    auto scheme = std::make_shared<WordPieceScheme>();
+    scheme->max_word_chars = longest;
     return *Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"},
-        .added = std::move(added),
-        .max_word_chars = longest});
+        .scheme = scheme,
+        .added = std::move(added)});
   };
   const auto usual = make({}, 100);
   EXPECT_TRUE(usual->SameIds(*make({}, 100)));
   EXPECT_FALSE(usual->SameIds(*make({5}, 100)));
   EXPECT_FALSE(usual->SameIds(*make({}, 3)));
   TokenizerData cased = usual->data();
-  cased.options.lowercase = false;
+  cased.scheme = BertScheme({.lowercase = false});
   EXPECT_FALSE(usual->SameIds(**Tokenizer::Create(cased)));
   TokenizerData roles = usual->data();
   roles.names.mask = "a";
@@ -344,12 +349,12 @@ TEST_F(Files, ExportForHuggingFace) {
       TrainVocab({shared + "/text/books_valid.txt"}, trained, [](const char*, int64_t, int64_t) {});
   ASSERT_TRUE(vocab.ok()) << vocab.status();
   std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
-  all.emplace_back("own_cased",
-      *Tokenizer::Create({.tokens = vocab->data.tokens, .options = {true, true, false, false}}));
+  all.emplace_back("own_cased", *Tokenizer::Create({.tokens = vocab->data.tokens,
+                                    .scheme = BertScheme({true, true, false, false})}));
   all.emplace_back("own_uncased", *Tokenizer::Create({.tokens = vocab->data.tokens}));
-  all.emplace_back("own_accents",
-      *Tokenizer::Create({.tokens = vocab->data.tokens, .options = {true, false, false, true}}));
-  trained.kind = SubwordKind::kUnigram;
+  all.emplace_back("own_accents", *Tokenizer::Create({.tokens = vocab->data.tokens,
+                                      .scheme = BertScheme({true, false, false, true})}));
+  trained.kind = &kUnigramVocab;
   for (const bool lowercase : {false, true}) {
     trained.normalizer.lowercase = trained.normalizer.strip_accents = lowercase;
     const auto unigram = TrainVocab(

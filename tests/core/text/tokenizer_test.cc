@@ -1,4 +1,5 @@
 #include "core/text/tokenizer/tokenizer.h"
+#include "core/text/tokenizer/schemes.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ Tokens Vocab() {
 }
 
 std::unique_ptr<Tokenizer> Make(NormalizerOptions options = {}) {
-  auto tokenizer = Tokenizer::Create({.tokens = Vocab(), .options = options});
+  auto tokenizer = Tokenizer::Create({.tokens = Vocab(), .scheme = BertScheme(options)});
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);
 }
@@ -171,7 +172,7 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
   tokenizer.AppendIds(text, &ids);
   ASSERT_EQ(ids, encoding.ids);
   Pipeline stages;
-  SetBertText(tokenizer.options(), &stages);
+  SetBertText(SchemeOf<WordPieceScheme>(tokenizer.data()).options, &stages);
   for (size_t i = 0; i < ids.size(); ++i) {
     const Span bytes = encoding.bytes[i], chars = encoding.chars[i];
     ASSERT_TRUE(0 <= bytes.begin && bytes.begin < bytes.end &&

@@ -21,7 +21,7 @@ namespace {
 
 VocabOptions UnigramOptions(int32_t size) {
   VocabOptions options;
-  options.kind = SubwordKind::kUnigram;
+  options.kind = &kUnigramVocab;
   options.size = size;
   options.normalizer.lowercase = options.normalizer.strip_accents = false;
   return options;
@@ -65,7 +65,7 @@ TEST(UnigramLearner, FindsSyllables) {
     const int64_t letters = CountCodePoints(tokens[id]) - absl::StartsWith(tokens[id], "▁");
     EXPECT_TRUE(letters <= 1 || letters % 3 == 0) << tokens[id];
   }
-  const std::vector<double>& scores = result.data.scores;
+  const std::vector<double>& scores = SchemeOf<UnigramScheme>(result.data).scores;
   ASSERT_EQ(scores.size(), tokens.size());
   EXPECT_GE(scores.size(), 60u);
   EXPECT_LE(scores.size(), 80u);
@@ -77,7 +77,7 @@ TEST(UnigramLearner, ScoresOfCharactersFollowFromTheirCounts) {
   const CountedWords words = {{"▁ab", 30}, {"▁a", 50}, {"▁b", 20}};
   VocabOptions options;
   options.min_count = 1000;  // only characters
-  const Pieces pieces = LearnUnigram(words, 10, options, [](int64_t, int64_t) {});
+  const Pieces pieces = LearnUnigram(words, 10, options, [](const char*, int64_t, int64_t) {});
   ASSERT_EQ(pieces.size(), 3u);
   std::map<std::string, double> counts = {{"▁", 100}, {"a", 80}, {"b", 50}};
   // Digamma(n) = -Euler's constant + the harmonic number of n - 1.
@@ -106,7 +106,7 @@ TEST(UnigramLearner, ThreadsDoNotMatter) {
   SetThreads(0);
   EXPECT_EQ(one.data.tokens.size(), 300u);
   EXPECT_EQ(one.data.tokens, five.data.tokens);
-  EXPECT_EQ(one.data.scores, five.data.scores);
+  EXPECT_EQ(SchemeOf<UnigramScheme>(one.data).scores, SchemeOf<UnigramScheme>(five.data).scores);
 }
 
 TEST(UnigramLearner, PiecesStayInsideClasses) {
@@ -139,7 +139,8 @@ TEST(UnigramLearner, HostileText) {
   const VocabResult result = TrainOn(
       text + std::string(5000, 'z') + "\n" + text + std::string(2000, '\n'), UnigramOptions(60));
   EXPECT_EQ(result.dropped_words, 0);  // the long word is cut
-  for (const double score : result.data.scores) EXPECT_TRUE(std::isfinite(score));
+  for (const double score : SchemeOf<UnigramScheme>(result.data).scores)
+    EXPECT_TRUE(std::isfinite(score));
   EXPECT_TRUE(Tokenizer::Create(result.data).ok());
 }
 
@@ -156,7 +157,8 @@ TEST(UnigramLearner, SavedAndLoadedWithOptions) {
   const auto loaded = LoadTokenizer(folder.path(), true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE((*loaded)->SameIds(**tokenizer));
-  for (const double score : result.data.scores)  // short enough for every parser
+  for (const double score :
+      SchemeOf<UnigramScheme>(result.data).scores)  // short enough for every parser
     EXPECT_LT(std::abs(score * 1e6 - std::round(score * 1e6)), 1e-6) << score;
   EXPECT_EQ((*loaded)->Encode("Fin café", true).ids, (*tokenizer)->Encode("Fin café", true).ids);
   EXPECT_EQ((*loaded)->Encode("x").ids.front(), 0);

@@ -185,7 +185,7 @@ TEST(Unigram, RefusesByName) {
   refuse("/model/vocab/4", "a", "model: vocab[4]");
   refuse("/model/vocab/4/0", "a", "token 6: token a is a duplicate of token 4");
   refuse("/model/vocab/4/0", "", "token 4: empty");
-  refuse("/model/vocab/4/1", 1e300, "token 4, ▁: score 1e+300: expected a number from -1e12");
+  refuse("/model/vocab/4/1", 1e300, "model: vocab[4]: score 1e+300: expected a number from -1e12");
   refuse(
       "/post_processor/single/0/SpecialToken/id", "<x>", "special token <x>: expected its one id");
 }

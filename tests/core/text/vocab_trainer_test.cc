@@ -136,7 +136,7 @@ TEST_F(VocabTrainer, UnigramLearnsFromTextsWithoutBlanks) {
   std::string text;
   for (int i = 0; i < 2000; ++i) AppendUtf8(0x4E00 + i % 7, &text);
   VocabOptions options;
-  options.kind = SubwordKind::kUnigram;
+  options.kind = &kUnigramVocab;
   options.size = 40;
   const VocabResult result = Train(text + "\n", options);
   EXPECT_EQ(result.dropped_words, 0);

@@ -43,7 +43,7 @@ TEST_F(LearnedVocabTest, RunsOfAllTasksLearnOne) {
     ASSERT_TRUE(learned.ok() && saved.ok()) << learned.status() << saved.status();
     EXPECT_TRUE((*learned)->SameIds(**saved)) << task;
     if (spec.spec.has_sequence_to_sequence()) {
-      EXPECT_EQ((*learned)->data().kind, SubwordKind::kUnigram);
+      EXPECT_STREQ((*learned)->data().scheme->type(), "Unigram");
     } else {
       EXPECT_GE((*learned)->id("cat"), 0) << task;
     }
@@ -108,11 +108,11 @@ TEST_F(LearnedVocabTest, KindAndSizeFollowTheTexts) {
     EXPECT_TRUE(loaded.ok());
     return VocabOptionsFor(loaded->spec, bytes, unspaced);
   };
-  EXPECT_EQ(options("token_tagging {}", 1, 0).kind, SubwordKind::kWordPiece);
+  EXPECT_EQ(options("token_tagging {}", 1, 0).kind, &kWordPieceVocab);
   EXPECT_FALSE(options("token_tagging {}", 1, 0).normalizer.lowercase);
   EXPECT_TRUE(options("sequence_classification {}", 1, 0).normalizer.lowercase);
   EXPECT_FALSE(options("sequence_classification {}", 1, 0).normalizer.strip_accents);
-  EXPECT_EQ(options("token_tagging {}", 1, 0.9).kind, SubwordKind::kUnigram);
+  EXPECT_EQ(options("token_tagging {}", 1, 0.9).kind, &kUnigramVocab);
   EXPECT_FALSE(
       options("sequence_classification {} model { lowercase: false }", 1, 0).normalizer.lowercase);
   EXPECT_LT(options("masked_lm {}", 1e5, 0).size, options("masked_lm {}", 1e7, 0).size);

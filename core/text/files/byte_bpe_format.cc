@@ -11,8 +11,11 @@ namespace {
 // Turns pairs of spellings into pairs of ids.
 class MergeReader {
  public:
-  explicit MergeReader(TokenizerData* data) : data_(*data), ids_(data->tokens) {
-    for (size_t id = 0; id < data_.tokens.size(); ++id) ids_.Add(id);
+  // Adds merges of `tokens`, by id, to *merges.
+  MergeReader(
+      absl::Span<const std::string> tokens, std::vector<std::pair<int32_t, int32_t>>* merges)
+      : merges_(*merges), ids_(tokens) {
+    for (size_t id = 0; id < tokens.size(); ++id) ids_.Add(id);
   }
 
   // Adds a merge "left right".
@@ -30,22 +33,22 @@ class MergeReader {
       return Error(Exit::kData, "merge of ", Quote(left), " and ", Quote(right), ": ", Quote(token),
           " is not in the vocabulary (do the two belong together?)");
     }
-    if (data_.merges.size() >= kMaxTokens)
+    if (merges_.size() >= kMaxTokens)
       return Error(Exit::kLimit, "more than ", kMaxTokens, " merges");
-    data_.merges.emplace_back(ids_.Find(left), ids_.Find(right));
+    merges_.emplace_back(ids_.Find(left), ids_.Find(right));
     return absl::OkStatus();
   }
 
  private:
-  TokenizerData& data_;
+  std::vector<std::pair<int32_t, int32_t>>& merges_;
   TokenIds ids_;
 };
 
-absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
+absl::Status ReadRobertaModel(const JsonFile& file, ByteBpeScheme* scheme, TokenizerData* data) {
   JsonFields fields = file.Fields("/model");
   fields.AllowOnly({"type", "dropout", "unk_token", "continuing_subword_prefix",
       "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
-  data->fuse_unknown = fields.Bool("fuse_unk", false);
+  scheme->fuse_unknown = fields.Bool("fuse_unk", false);
   RETURN_IF_ERROR(fields.status());
   for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
            "byte_fallback", "ignore_merges"}) {
@@ -54,12 +57,12 @@ absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
         value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
     if (!off) return file.Wrong("model: ", field, " is ", Quote(value.dump()), ": not supported");
   }
-  data->drops_unknown = file.Get("/model/unk_token").is_null();
+  scheme->drops_unknown = file.Get("/model/unk_token").is_null();
   data->names.unk = file.String("/model/unk_token");
   RETURN_IF_ERROR(file.ReadVocab("/model/vocab", "model: vocab", &data->tokens));
   const Json& merges = file.Get("/model/merges");
   if (!merges.is_array()) return file.Wrong("model: merges: expected a list");
-  MergeReader reader(data);
+  MergeReader reader(data->tokens, &scheme->merges);
   for (size_t i = 0; i < merges.size(); ++i) {
     const Json& m = merges[i];  // a list of two strings, or one string
     const auto text = [](const Json& json) {
@@ -73,35 +76,25 @@ absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
 }
 
 absl::Status ReadRoberta(const JsonFile& file, TokenizerData* data) {
+  auto scheme = std::make_shared<ByteBpeScheme>();
+  data->scheme = scheme;
   RETURN_IF_ERROR(ReadTextSteps(file, "/normalizer", &data->steps));
   RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "ByteLevel"));
   JsonFields fields = file.Fields("/pre_tokenizer");
   fields.AllowOnly({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-  data->add_prefix_space = fields.Bool("add_prefix_space", true);
+  scheme->add_prefix_space = fields.Bool("add_prefix_space", true);
   if (!fields.Bool("use_regex", true)) fields.Fail("use_regex", "false is not supported");
   RETURN_IF_ERROR(fields.status());
-  return ReadRobertaModel(file, data);
+  RETURN_IF_ERROR(ReadRobertaModel(file, scheme.get(), data));
+  return CheckDecoder(file, "ByteLevel", {"type", "add_prefix_space", "trim_offsets", "use_regex"});
 }
 
-// Returns a post-processor that puts special tokens around texts as data.templates says.
-OrderedJson TemplatesJson(const Tokenizer& tokenizer) {
-  OrderedJson special = OrderedJson::object();
-  const auto list = [&](const std::vector<TemplateItem>& items) {
-    OrderedJson json = OrderedJson::array();
-    for (const TemplateItem& item : items) {
-      const std::string id = item.text < 0 ? item.token : item.text == 0 ? "A" : "B";
-      json.push_back(
-          {{item.text < 0 ? "SpecialToken" : "Sequence", {{"id", id}, {"type_id", item.type}}}});
-      if (item.text < 0)
-        special[id] = {{"id", id}, {"ids", OrderedJson::array({tokenizer.id(id)})},
-            {"tokens", OrderedJson::array({id})}};
-    }
-    return json;
-  };
-  const Templates& templates = tokenizer.data().templates;
-  OrderedJson single = list(templates.single), pair = list(templates.pair);
-  return {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"pair", std::move(pair)},
-      {"special_tokens", std::move(special)}};
+bool CanWriteRoberta(const TokenizerData& data) {
+  const auto first_added = data.tokens.begin() + ModelTokens(data).size();
+  const bool adds_bytes = std::any_of(first_added, data.tokens.end(), [](const std::string& token) {
+    return CountCodePoints(token) == 1 && BytesOfToken(token).size() == 1;
+  });
+  return !adds_bytes && data.normalized.empty();
 }
 
 // True if the templates are RoBERTa's and not those of GPT-2, with or without special tokens.
@@ -111,14 +104,15 @@ bool IsRoberta(const TokenizerData& data) {
 
 void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
   const TokenizerData& data = tokenizer.data();
+  const auto& scheme = SchemeOf<ByteBpeScheme>(data);
   OrderedJson merges = OrderedJson::array();
-  for (const auto& [left, right] : data.merges)
+  for (const auto& [left, right] : scheme.merges)
     merges.push_back(OrderedJson::array({data.tokens[left], data.tokens[right]}));
   const auto named = [&](const std::string& name) {
     return OrderedJson::array({name, tokenizer.id(name)});
   };
   (*json)["normalizer"] = nullptr;
-  (*json)["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", data.add_prefix_space},
+  (*json)["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", scheme.add_prefix_space},
       {"trim_offsets", true}, {"use_regex", true}};
   const OrderedJson bare = {{"type", "ByteLevel"}, {"add_prefix_space", true},
       {"trim_offsets", false}, {"use_regex", true}};
@@ -128,23 +122,37 @@ void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
   if (data.templates == BareTemplates()) {
     (*json)["post_processor"] = bare;
   } else if (!IsRoberta(data)) {
-    (*json)["post_processor"] = TemplatesJson(tokenizer);
+    (*json)["post_processor"] = TemplatesJson(
+        data.templates, [&](const std::string& token) { return tokenizer.id(token); });
   }
   (*json)["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true},
       {"use_regex", true}};
   (*json)["model"] = {{"type", "BPE"}, {"dropout", nullptr},
-      {"unk_token", data.drops_unknown ? OrderedJson(nullptr) : OrderedJson(data.names.unk)},
+      {"unk_token", scheme.drops_unknown ? OrderedJson(nullptr) : OrderedJson(data.names.unk)},
       {"continuing_subword_prefix", ""}, {"end_of_word_suffix", ""},
-      {"fuse_unk", data.fuse_unknown}, {"byte_fallback", false}, {"ignore_merges", false},
+      {"fuse_unk", scheme.fuse_unknown}, {"byte_fallback", false}, {"ignore_merges", false},
       {"vocab", VocabObject(data.tokens)}, {"merges", std::move(merges)}};
 }
 
 OrderedJson RobertaConfig(const TokenizerData& data, int64_t max_length) {
-  return {{"add_prefix_space", data.add_prefix_space}, {"backend", "tokenizers"},
-      {"bos_token", data.names.cls}, {"eos_token", data.names.sep}, {"errors", "replace"},
-      {"model_max_length", max_length},
+  return {{"add_prefix_space", SchemeOf<ByteBpeScheme>(data).add_prefix_space},
+      {"backend", "tokenizers"}, {"bos_token", data.names.cls}, {"eos_token", data.names.sep},
+      {"errors", "replace"}, {"model_max_length", max_length},
       {"tokenizer_class", IsRoberta(data) ? "RobertaTokenizer" : "GPT2Tokenizer"},
       {"trim_offsets", data.trim_offsets}};
+}
+
+absl::StatusOr<bool> ReadRobertaConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
+  const bool before = SchemeOf<ByteBpeScheme>(*data).add_prefix_space;
+  auto scheme = std::make_shared<ByteBpeScheme>(SchemeOf<ByteBpeScheme>(*data));
+  JsonFields fields = file.Fields("");
+  scheme->add_prefix_space = fields.Bool("add_prefix_space", before);
+  if (!from_json) data->trim_offsets = fields.Bool("trim_offsets", data->trim_offsets);
+  RETURN_IF_ERROR(fields.status());
+  const bool changed = scheme->add_prefix_space != before;
+  if (changed) data->trim_keeps_first = scheme->add_prefix_space;
+  data->scheme = scheme;
+  return changed;
 }
 
 std::string VocabJson(const TokenizerData& data) {
@@ -166,10 +174,13 @@ absl::Status ReadMergesFile(
   }
 }
 
-absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, TokenizerData* data) {
+absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, bool, TokenizerData* data) {
   ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(paths[0]));
   RETURN_IF_ERROR(file.ReadVocab("", "tokens", &data->tokens));
-  MergeReader reader(data);
+  auto scheme = std::make_shared<ByteBpeScheme>();
+  data->scheme = scheme;
+  data->trim_offsets = true;
+  MergeReader reader(data->tokens, &scheme->merges);
   RETURN_IF_ERROR(
       ReadMergesFile(paths[1], [&](const std::string& line) { return reader.Add(line); }));
   data->lstrip = {"<mask>"};  // as RobertaTokenizer sets it
@@ -180,12 +191,13 @@ absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, TokenizerDa
 absl::Status CheckMergesFile(const std::string& folder, const TokenizerData& data) {
   const std::string path = JoinPath(folder, "merges.txt");
   if (!PathExists(path)) return absl::OkStatus();
-  const size_t count = data.merges.size();
+  const auto& merges = SchemeOf<ByteBpeScheme>(data).merges;
+  const size_t count = merges.size();
   size_t next = 0;
   RETURN_IF_ERROR(ReadMergesFile(path, [&](const std::string& line) {
     std::string expected = "no more merges";
     if (next < count) {
-      const auto [left, right] = data.merges[next++];
+      const auto [left, right] = merges[next++];
       expected = absl::StrCat(data.tokens[left], " ", data.tokens[right]);
       if (line == expected) return absl::OkStatus();
     }
@@ -201,7 +213,8 @@ constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt",
 
 }  // namespace
 
-constinit const TokenizerFormat kRobertaFormat = {SubwordKind::kByteBpe, "BPE", ReadRoberta,
-    WriteRoberta, RobertaConfig, kRobertaFiles, ReadRobertaVocab, CheckMergesFile};
+constinit const TokenizerFormat kByteBpeFormat = {"BPE", ReadRoberta, true, CanWriteRoberta,
+    WriteRoberta, RobertaConfig, ReadRobertaConfig, kRobertaFiles, ReadRobertaVocab,
+    CheckMergesFile};
 
 }  // namespace cloze

@@ -8,25 +8,13 @@
 namespace cloze {
 namespace {
 
-// Returns the post-processor's template for a text or for a pair.
-OrderedJson TemplateJson(const SpecialNames& names, bool pair) {
-  const auto item = [](const char* kind, const std::string& id, int type) {
-    return OrderedJson{{kind, {{"id", id}, {"type_id", type}}}};
-  };
-  OrderedJson items = OrderedJson::array({item("SpecialToken", names.cls, 0),
-      item("Sequence", "A", 0), item("SpecialToken", names.sep, 0)});
-  if (pair) {
-    items.push_back(item("Sequence", "B", 1));
-    items.push_back(item("SpecialToken", names.sep, 1));
-  }
-  return items;
-}
-
 absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
+  auto scheme = std::make_shared<WordPieceScheme>();
+  data->scheme = scheme;
   RETURN_IF_ERROR(file.CheckType("normalizer", "BertNormalizer"));
   JsonFields fields = file.Fields("/normalizer");
   fields.AllowOnly({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-  NormalizerOptions& options = data->options;
+  NormalizerOptions& options = scheme->options;
   options.clean_text = fields.Bool("clean_text", true);
   options.chinese_chars = fields.Bool("handle_chinese_chars", true);
   options.lowercase = fields.Bool("lowercase", true);
@@ -44,9 +32,20 @@ absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   if (!longest.is_null() && !longest.is_number_unsigned())
     return file.Wrong("model: max_input_chars_per_word: expected a number");
   if (longest.is_number_unsigned())
-    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1'000'000);
+    scheme->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1'000'000);
   data->names.unk = file.String("/model/unk_token");
-  return file.ReadVocab("/model/vocab", "model: vocab", &data->tokens);
+  RETURN_IF_ERROR(file.ReadVocab("/model/vocab", "model: vocab", &data->tokens));
+  RETURN_IF_ERROR(CheckDecoder(file, "WordPiece", {"type", "prefix", "cleanup"}));
+  if (file.Get("/decoder").is_null()) return absl::OkStatus();
+  JsonFields decoder = file.Fields("/decoder");
+  decoder.AllowValues("prefix", {"##"});
+  return decoder.status();
+}
+
+// transformers' BertTokenizer has the usual values of both.
+bool CanWriteBert(const TokenizerData& data) {
+  const auto& scheme = SchemeOf<WordPieceScheme>(data);
+  return scheme.options.clean_text && scheme.max_word_chars == WordPieceScheme().max_word_chars;
 }
 
 // In the file, null stands for the value of `lowercase`.
@@ -57,37 +56,51 @@ OrderedJson StripAccents(const NormalizerOptions& options) {
 
 void WriteBert(const Tokenizer& tokenizer, OrderedJson* json) {
   const TokenizerData& data = tokenizer.data();
-  (*json)["normalizer"] = {{"type", "BertNormalizer"}, {"clean_text", data.options.clean_text},
-      {"handle_chinese_chars", data.options.chinese_chars},
-      {"strip_accents", StripAccents(data.options)}, {"lowercase", data.options.lowercase}};
+  const auto& scheme = SchemeOf<WordPieceScheme>(data);
+  const NormalizerOptions& options = scheme.options;
+  (*json)["normalizer"] = {{"type", "BertNormalizer"}, {"clean_text", options.clean_text},
+      {"handle_chinese_chars", options.chinese_chars}, {"strip_accents", StripAccents(options)},
+      {"lowercase", options.lowercase}};
   (*json)["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
-  OrderedJson special = OrderedJson::object();
-  for (const std::string& name : {data.names.cls, data.names.sep}) {
-    special[name] = {{"id", name}, {"ids", OrderedJson::array({tokenizer.id(name)})},
-        {"tokens", OrderedJson::array({name})}};
-  }
-  (*json)["post_processor"] = {{"type", "TemplateProcessing"},
-      {"single", TemplateJson(data.names, false)}, {"pair", TemplateJson(data.names, true)},
-      {"special_tokens", std::move(special)}};
+  (*json)["post_processor"] = TemplatesJson(BertTemplates(data.names.cls, data.names.sep),
+      [&](const std::string& token) { return tokenizer.id(token); });
   (*json)["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   (*json)["model"] = {{"type", "WordPiece"}, {"unk_token", data.names.unk},
-      {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", data.max_word_chars},
+      {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", scheme.max_word_chars},
       {"vocab", VocabObject(ModelTokens(data))}};
 }
 
 OrderedJson BertConfig(const TokenizerData& data, int64_t max_length) {
-  OrderedJson config = {{"backend", "tokenizers"}, {"do_lower_case", data.options.lowercase},
-      {"model_max_length", max_length}, {"strip_accents", StripAccents(data.options)},
-      {"tokenize_chinese_chars", data.options.chinese_chars}, {"tokenizer_class", "BertTokenizer"}};
+  const NormalizerOptions& options = SchemeOf<WordPieceScheme>(data).options;
+  OrderedJson config = {{"backend", "tokenizers"}, {"do_lower_case", options.lowercase},
+      {"model_max_length", max_length}, {"strip_accents", StripAccents(options)},
+      {"tokenize_chinese_chars", options.chinese_chars}, {"tokenizer_class", "BertTokenizer"}};
   if (data.one_type) config["model_input_names"] = {"input_ids", "attention_mask"};
   return config;
+}
+
+absl::StatusOr<bool> ReadBertConfig(const JsonFile& file, bool, TokenizerData* data) {
+  const NormalizerOptions before = SchemeOf<WordPieceScheme>(*data).options;
+  auto scheme = std::make_shared<WordPieceScheme>(SchemeOf<WordPieceScheme>(*data));
+  NormalizerOptions& options = scheme->options;
+  JsonFields fields = file.Fields("");
+  options.lowercase = fields.Bool("do_lower_case", before.lowercase);
+  // Unless it is given, strip_accents follows do_lower_case.
+  options.strip_accents = fields.Bool("strip_accents",
+      before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
+  options.chinese_chars = fields.Bool("tokenize_chinese_chars", before.chinese_chars);
+  RETURN_IF_ERROR(fields.status());
+  data->scheme = scheme;
+  return options != before;
 }
 
 std::string VocabText(const TokenizerData& data) {
   return absl::StrCat(absl::StrJoin(data.tokens, "\n"), "\n");
 }
 
-absl::Status ReadBertVocab(const std::vector<std::string>& paths, TokenizerData* data) {
+absl::Status ReadBertVocab(
+    const std::vector<std::string>& paths, bool lowercase, TokenizerData* data) {
+  data->scheme = BertScheme({.strip_accents = lowercase, .lowercase = lowercase});
   const std::string& path = paths[0];
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, 1 << 16));
   std::string line;
@@ -109,7 +122,7 @@ constexpr VocabFile kBertFiles[] = {{"vocab.txt", VocabText}};
 
 }  // namespace
 
-constinit const TokenizerFormat kBertFormat = {SubwordKind::kWordPiece, "WordPiece", ReadBert,
-    WriteBert, BertConfig, kBertFiles, ReadBertVocab};
+constinit const TokenizerFormat kWordPieceFormat = {"WordPiece", ReadBert, false, CanWriteBert,
+    WriteBert, BertConfig, ReadBertConfig, kBertFiles, ReadBertVocab};
 
 }  // namespace cloze
