@@ -14,7 +14,7 @@ void ReadClass(JsonFields& fields, ModelConfig* config) {
   if (!classes->is_array() || !classes->front().is_string())
     return fields.Fail("architectures", "expected a list of class names");
   const std::string name = classes->front().get<std::string>();
-  for (const HeadType& type : HeadTypes()) {
+  for (const HeadType& type : kHeadTypes) {
     if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
   }
   const Family& family = *config->family;

@@ -188,10 +188,9 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
 absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   if (file_.task.empty() || file_.task == TypeOf(HeadKind::kNone).peft_task)
     return absl::OkStatus();
-  const auto types = HeadTypes();
   const auto* const type =
-      absl::c_find_if(types, [&](const HeadType& t) { return t.peft_task == file_.task; });
-  if (type == types.end())
+      absl::c_find_if(kHeadTypes, [&](const HeadType& t) { return t.peft_task == file_.task; });
+  if (type == std::end(kHeadTypes))
     return Wrong("task_type ", Quote(file_.task), ": no encoder has such a head");
   if (type->tied) {  // LoRA of the base and its head
     if (type->kind == base.head) return absl::OkStatus();

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "encoder/modules/architecture.h"
 
 namespace cloze {
@@ -36,8 +35,41 @@ struct HeadType {
 };
 
 // All types, in the order of HeadKind.
-absl::Span<const HeadType> HeadTypes();
-const HeadType& TypeOf(HeadKind kind);
+inline constexpr HeadType kHeadTypes[] = {
+    {.kind = HeadKind::kNone, .class_suffix = "Model", .peft_task = "FEATURE_EXTRACTION"},
+    {.kind = HeadKind::kMaskedLm, .class_suffix = "ForMaskedLM", .tied = true},
+    {.kind = HeadKind::kSequenceClassification,
+        .class_suffix = "ForSequenceClassification",
+        .peft_task = "SEQ_CLS",
+        .labelled = true,
+        .per_text = true,
+        .pooler = true,
+        .output = "classifier"},
+    {.kind = HeadKind::kTokenTagging,
+        .class_suffix = "ForTokenClassification",
+        .peft_task = "TOKEN_CLS",
+        .labelled = true,
+        .output = "classifier"},
+    {.kind = HeadKind::kQuestionAnswering,
+        .class_suffix = "ForQuestionAnswering",
+        .peft_task = "QUESTION_ANS",
+        .outputs = 2,
+        .output = "qa_outputs"},
+    {.kind = HeadKind::kReplacedTokens,
+        .class_suffix = "ForPreTraining",
+        .outputs = 1,
+        .pooler = true},
+    {.kind = HeadKind::kCausalLm,
+        .class_suffix = "LMHeadModel",
+        .peft_task = "CAUSAL_LM",
+        .tied = true},
+    {.kind = HeadKind::kSequenceToSequence,
+        .class_suffix = "ForConditionalGeneration",
+        .peft_task = "SEQ_2_SEQ_LM",
+        .tied = true},
+};
+
+inline const HeadType& TypeOf(HeadKind kind) { return kHeadTypes[static_cast<int>(kind)]; }
 
 // The bias of tied heads; kFixed: a row that is not trained.
 enum class OutputBias : uint8_t { kNone, kTrained, kFixed };
