@@ -2,6 +2,7 @@
 // and the post-processor.
 #include "absl/strings/escaping.h"
 #include "core/text/files/formats.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -45,7 +46,7 @@ absl::Status ReadCharsmap(const JsonFile& file, const std::string& at, TextSteps
 // Returns the step of a type without settings; null for other types.
 std::shared_ptr<const TextStep> PlainStep(const std::string& type) {
   if (type == "Lowercase") return MakeLowercase();
-  if (type == "StripAccents") return MakeStripAccents();
+  if (type == "StripAccents") return MakeDrop(IsCombining);
   if (type == "NFC") return MakeNormalForm(NormalForm::kNfc);
   if (type == "NFD") return MakeNormalForm(NormalForm::kNfd);
   if (type == "NFKC") return MakeNormalForm(NormalForm::kNfkc);

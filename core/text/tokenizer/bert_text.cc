@@ -2,6 +2,7 @@
 // filled in pages on first use.
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "core/text/tokenizer/pipeline.h"
@@ -47,19 +48,24 @@ class BertNormalizer final : public Normalizer {
     }
   }
 
-  // Appends what BERT's normalizer makes of `c` in a text.
-  void AppendInText(char32_t c, std::string* out) const {
-    const Page& page = PageOf(c);
-    const std::string& mapped = page.mapped[c & 0xFF];
-    if (options_.chinese_chars && IsChinese(c)) {
-      absl::StrAppend(out, " ", mapped, " ");
-    } else if (page.kind[c & 0xFF] != Kind::kSpace) {
-      *out += mapped;
-    } else if (options_.clean_text) {
-      *out += ' ';
-    } else {
-      AppendUtf8(c, out);
+  bool MovesCharacters(absl::string_view raw) const override {
+    // Code points below U+1000 stay in their places; the first bytes of others are above 0xE0.
+    for (size_t at = 0; options_.strip_accents && at < raw.size();) {
+      uint64_t eight = 0x80;
+      if (at + 8 <= raw.size()) std::memcpy(&eight, raw.data() + at, 8);
+      if ((eight & 0x8080808080808080) == 0) {  // all ASCII
+        at += 8;
+        continue;
+      }
+      if (static_cast<unsigned char>(raw[at]) <= 0xE0) {
+        ++at;
+        continue;
+      }
+      const CodePoint c = CodePointAt(raw, at);
+      if (PageOf(c.value).moves[c.value & 0xFF]) return true;
+      at += c.size;
     }
+    return false;
   }
 
   Kind KindOfByte(char byte) const { return first_byte_.data()[static_cast<unsigned char>(byte)]; }
@@ -70,6 +76,7 @@ class BertNormalizer final : public Normalizer {
   struct Page {
     std::array<Kind, 256> kind;
     std::array<std::string, 256> mapped;  // UTF-8; short strings live inside the object
+    std::array<bool, 256> moves = {};     // NFD can exchange a part that is kept with other marks
   };
 
   const Page& PageOf(char32_t c) const {
@@ -101,6 +108,7 @@ std::unique_ptr<BertNormalizer::Page> BertNormalizer::MakePage(uint32_t number) 
     if (kind == Kind::kDropped || kind == Kind::kSpace) continue;
     for (const char32_t part : options_.strip_accents ? Decompose(c) : std::u32string(1, c)) {
       if (options_.strip_accents && IsMark(part)) continue;
+      if (options_.strip_accents && CombiningClass(part) != 0) page->moves[i] = true;
       for (const char32_t lower : options_.lowercase ? Lowercase(part) : std::u32string(1, part)) {
         AppendUtf8(lower, &page->mapped[i]);
         if (IsPunctuation(lower)) kind = Kind::kAlone;
@@ -146,23 +154,33 @@ class BertPreTokenizer final : public PreTokenizer {
   const BertNormalizer& normalizer_;
 };
 
-// Normalizes whole texts. BertNormalizer does not change the result.
-class BertTextStep final : public TextStep {
+// Cleans texts and puts spaces around ideographs.
+class CleanStep final : public TextStep {
  public:
-  explicit BertTextStep(const NormalizerOptions& options) : normalizer_(options) {}
+  explicit CleanStep(const NormalizerOptions& options) : options_(options) {}
 
   void Apply(NormalText* text) const override {
-    ReplaceEach(text, [this](char32_t c, std::string* with) { normalizer_.AppendInText(c, with); });
+    ReplaceEach(text, [this](char32_t c, std::string* with) {
+      if (options_.clean_text && IsRemoved(c)) return;
+      const bool alone = options_.chinese_chars && IsChinese(c);
+      if (alone) *with += ' ';
+      AppendUtf8(options_.clean_text && IsSpace(c) ? U' ' : c, with);
+      if (alone) *with += ' ';
+    });
   }
 
  private:
-  const BertNormalizer normalizer_;
+  const NormalizerOptions options_;
 };
 
 }  // namespace
 
-std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options) {
-  return std::make_shared<BertTextStep>(options);
+TextSteps MakeBertSteps(const NormalizerOptions& options) {
+  TextSteps steps = {std::make_shared<CleanStep>(options)};
+  if (options.strip_accents)
+    steps.insert(steps.end(), {MakeNormalForm(NormalForm::kNfd), MakeDrop(IsMark)});
+  if (options.lowercase) steps.push_back(MakeLowercase());
+  return steps;
 }
 
 void SetBertText(const NormalizerOptions& options, Pipeline* pipeline) {

@@ -223,7 +223,8 @@ void TextEncoder::Run(bool first) {
   ForEachPart(
       pipeline_.added, text_,
       [&](size_t begin, size_t end) {
-        if (pipeline_.NormalizesText()) return AddNormalized(begin, end);
+        if (pipeline_.NormalizesText(text_.substr(begin, end - begin)))
+          return AddNormalized(begin, end);
         AddWords(begin, end, {.start = begin == 0, .given = given_});
       },
       [&](const AddedTokens::Match& match) { AddToken(match); });

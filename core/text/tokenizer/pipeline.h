@@ -88,6 +88,8 @@ class Normalizer {
   // point in `raw` that the byte comes from.
   virtual void Append(absl::string_view raw, size_t max_bytes, std::string* out,
       std::vector<int32_t>* source) const = 0;
+  // True if characters of `raw` may change places, so that words have to be cut afterwards.
+  virtual bool MovesCharacters(absl::string_view) const { return false; }
 };
 
 // The start of a part of a text.
@@ -144,14 +146,18 @@ struct PostProcessor {
 struct Pipeline {
   AddedTokens added;
   TextSteps steps;
-  AddedTokens added_normal;  // found in what the steps return
+  bool steps_if_moved = false;  // only texts in which the normalizer moves characters need them
+  AddedTokens added_normal;     // found in what the steps return
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;  // may refer to the normalizer
   std::unique_ptr<const SubwordModel> model;
   PostProcessor post;
 
-  // If false, the text between tokens of `added` is cut into words as it is.
-  bool NormalizesText() const { return !steps.empty() || !added_normal.empty(); }
+  // If false, a raw text between tokens of `added` is cut into words as it is.
+  bool NormalizesText(absl::string_view raw) const {
+    if (steps_if_moved) return normalizer->MovesCharacters(raw);
+    return !steps.empty() || !added_normal.empty();
+  }
   // Sets *text to the result of the steps on raw text; if `tracked`, also its sources.
   void NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const;
   // Returns the context of the part of a normalized text that begins at byte `from`; `begin`: where
@@ -165,8 +171,9 @@ struct Pipeline {
 // Sets BERT's normalizer and pre-tokenizer. Words end at white space, punctuation and (by option)
 // at ideographs; their normal form is cleaned, lower-cased and stripped of accents.
 void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
-// Returns BERT's normalizer for whole texts, in whose normal form added tokens can be found.
-std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options);
+// Returns BERT's normalizer for whole texts: it orders marks across characters, and added tokens
+// can be found in the normal form. The stages of SetBertText do not change that.
+TextSteps MakeBertSteps(const NormalizerOptions& options);
 
 // Sets the text stages of GPT-2 and RoBERTa. They treat invalid UTF-8 as U+FFFD and cut text by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+

@@ -114,20 +114,25 @@ class LowercaseStep final : public TextStep {
   }
 };
 
-class StripAccentsStep final : public TextStep {
+class DropStep final : public TextStep {
  public:
+  explicit DropStep(bool (*drops)(char32_t)) : drops_(drops) {}
+
   void Apply(NormalText* text) const override {
     TextEdit edit(text);
     const std::string& old = text->text;
     for (size_t at = 0; at < old.size();) {
       const CodePoint c = CodePointAt(old, at);
-      if (c.value >= 0x300 && IsCombining(c.value)) {
+      if (drops_(c.value)) {
         edit.KeepTo(at);
         edit.Drop(c.size);
       }
       at += c.size;
     }
   }
+
+ private:
+  bool (*const drops_)(char32_t);
 };
 
 class StripStep final : public TextStep {
@@ -214,7 +219,9 @@ class ReplaceRunsStep final : public TextStep {
 }  // namespace
 
 std::shared_ptr<const TextStep> MakeLowercase() { return std::make_shared<LowercaseStep>(); }
-std::shared_ptr<const TextStep> MakeStripAccents() { return std::make_shared<StripAccentsStep>(); }
+std::shared_ptr<const TextStep> MakeDrop(bool (*drops)(char32_t)) {
+  return std::make_shared<DropStep>(drops);
+}
 std::shared_ptr<const TextStep> MakeStrip(bool left, bool right) {
   return std::make_shared<StripStep>(left, right);
 }

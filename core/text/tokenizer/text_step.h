@@ -78,8 +78,8 @@ using TextSteps = std::vector<std::shared_ptr<const TextStep>>;
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
 std::shared_ptr<const TextStep> MakeLowercase();
-std::shared_ptr<const TextStep> MakeStripAccents();                // drops marks (IsCombining)
-std::shared_ptr<const TextStep> MakeStrip(bool left, bool right);  // drops white space at the ends
+std::shared_ptr<const TextStep> MakeDrop(bool (*drops)(char32_t));  // drops these code points
+std::shared_ptr<const TextStep> MakeStrip(bool left, bool right);   // drops white space at the ends
 std::shared_ptr<const TextStep> MakeNormalForm(NormalForm form);
 // Replaces each `pattern`, which is not empty.
 std::shared_ptr<const TextStep> MakeReplace(std::string pattern, std::string content);

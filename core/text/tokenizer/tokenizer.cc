@@ -203,7 +203,7 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   };
   const auto add_text = [&](size_t begin, size_t end) {
     const absl::string_view part = text.substr(begin, end - begin);
-    if (!pipeline_.NormalizesText()) return add_words(part, {.start = begin == 0});
+    if (!pipeline_.NormalizesText(part)) return add_words(part, {.start = begin == 0});
     const bool tracked = begin == 0 && pipeline_.pre_tokenizer->needs_start();
     pipeline_.NormalizeText(part, tracked, &scratch->normal);
     const absl::string_view normal = scratch->normal.text;

@@ -81,7 +81,8 @@ std::shared_ptr<const SubwordScheme> BertScheme(const NormalizerOptions& options
 void WordPieceScheme::SetStages(
     const TokenizerData& data, const TokenIds&, int32_t unknown, Pipeline* pipeline) const {
   SetBertText(options, pipeline);
-  if (!data.normalized.empty()) pipeline->steps = {MakeBertStep(options)};
+  pipeline->steps = MakeBertSteps(options);
+  pipeline->steps_if_moved = data.normalized.empty();
   pipeline->model = std::make_unique<WordPiece>(ModelTokens(data), unknown, max_word_chars);
 }
 

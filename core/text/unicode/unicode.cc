@@ -58,8 +58,8 @@ bool IsFinalSigma(const std::u32string& text, size_t at) {
 bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
 bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
 bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
-bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
-bool IsCombining(char32_t c) { return Contains(unicode_tables::kCombining, c); }
+bool IsMark(char32_t c) { return c >= 0x300 && Contains(unicode_tables::kMarks, c); }
+bool IsCombining(char32_t c) { return c >= 0x300 && Contains(unicode_tables::kCombining, c); }
 bool IsWord(char32_t c) {
   return Contains(unicode_tables::kWordAlso, c) ||
          ((IsLetter(c) || IsNumber(c) || IsCombining(c)) && !Contains(unicode_tables::kNotWord, c));

@@ -159,6 +159,30 @@ TEST(ReferenceRules, CharactersThatACharsmapDropsAtTheStartMoveTheSpans) {
   EXPECT_EQ(RuleSpans(json, "bb"), "");
 }
 
+// NFD orders the marks of neighbours; one that is kept takes the place, not only the order.
+TEST(ReferenceRules, MarksThatStripAccentsKeepChangePlaces) {
+  Json json = WordPieceFile();
+  Json& vocab = json["model"]["vocab"];
+  for (const char* token :
+      {"\U0001D157", "\U0001D165", "##\U0001D165", "\u1BF2", "##\u1BF2", "##b"})
+    vocab[token] = vocab.size();
+  const std::pair<const char*, const char*> cases[] = {
+      {"\U0001D15E\u0301", "\U0001D157 0-1 ##\U0001D165 0-1"},
+      {"\U0001D15E\u0334", "\U0001D157 0-1 ##\U0001D165 1-2"},
+      {"\U0001D15E\u0334\u0334 a", "\U0001D157 0-1 ##\U0001D165 2-3 a 4-5"},
+      {"\U0001D15E\u200D\u0334", "\U0001D157 0-1 ##\U0001D165 2-3"},
+      {"\U0001D15E\u1BF2,\u0334a", "\U0001D157 0-1 ##\u1BF2 1-2 ##\U0001D165 1-2 <unk> 2-3 a 4-5"},
+      {"\U0001D165\u1BF2", "\u1BF2 0-1 ##\U0001D165 1-2"},
+      {"\U0001D165\u4E00\u0334", "\U0001D165 0-1 <unk> 1-2"},
+      {" \u0334\U0001D165", "\U0001D165 2-3"},
+      {" \U0001D165\u0334", "\U0001D165 2-3"},
+      {"a\U0001D165\u0334b", "a 0-1 ##\U0001D165 2-3 ##b 3-4"},
+  };
+  for (const auto& [text, spans] : cases) EXPECT_EQ(RuleSpans(json, text), spans) << text;
+  json["normalizer"]["strip_accents"] = false;
+  EXPECT_EQ(RuleSpans(json, "\U0001D165\u1BF2"), "\U0001D165 0-1 ##\u1BF2 1-2");
+}
+
 TEST(ReferenceRules, RefusedByName) {
   Json json = WordPieceFile();
   json["added_tokens"] = Json::array({RuleToken(6, "\xCC\x81", {"normalized"})});  // a mark

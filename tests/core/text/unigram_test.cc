@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "core/text/unicode/unicode.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -209,7 +210,7 @@ TEST(TextSteps, FollowHuggingFace) {
   EXPECT_EQ(Apply({MakeStrip(true, true)}, " \ta b\u3000"), "a b 2-3 3-4 4-5");
   EXPECT_EQ(Apply({MakeStrip(true, false)}, "  a "), "a  2-3 3-4");
   EXPECT_EQ(Apply({MakeStrip(true, true)}, " \n"), "");
-  EXPECT_EQ(Apply({MakeStripAccents()}, "e\u0301\u0903a"), "ea 0-1 6-7");
+  EXPECT_EQ(Apply({MakeDrop(IsCombining)}, "e\u0301\u0903a"), "ea 0-1 6-7");
   EXPECT_EQ(Apply({MakeReplace("``", "\"")}, "a``b"), "a\"b 0-1 2-3 3-4");
   EXPECT_EQ(Apply({MakeReplaceRuns(false, " ")}, "a   b \n\n"), "a b \n\n 0-1 3-4 4-5 5-6 6-7 7-8");
   EXPECT_EQ(Apply({MakeReplaceRuns(true, " ")}, "é\u00a0 b \tc\nd"),
