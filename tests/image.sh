@@ -11,6 +11,7 @@ source "$here/tests/trees.sh"
 command -v buildah > /dev/null || skip "buildah is not installed"
 make_root image
 source "$here/tests/steps.sh"
+source "$here/tests/await.sh"
 # Storage of its own; no images or containers are left on the machine.
 storage() { buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"; }
 
@@ -36,7 +37,7 @@ run_image() {
   "${run[@]}" version && "${run[@]}" finetune s.textproto && "${run[@]}" predict --model run --out p.csv data.csv &&
     [ "$(wc -l < "$work/data/p.csv")" -eq 601 ] && [ "$(stat -c %u "$work/data/p.csv")" -eq 65534 ] || return 1
   "${run[@]:0:${#run[@]}-1}" /cloze-serve/bin/cloze-serve --model run --listen unix:socket &
-  for _ in $(seq 100); do [ -S "$work/data/socket" ] && break; sleep 0.1; done
+  await test -S "$work/data/socket"
   curl -sf --unix-socket "$work/data/socket" http://localhost/predict -d '{"inputs": "a film warm"}'
   local status=$?
   kill $!

@@ -4,6 +4,7 @@
 # python3 or curl.
 set -euo pipefail
 command -v python3 > /dev/null && command -v curl > /dev/null || { echo "no python3 or curl"; exit 77; }
+source "$(dirname "$0")/../await.sh"
 fetch=$(realpath "$(dirname "$0")/../../tools/fetch-model.sh")
 work=$(mktemp -d)
 server=
@@ -60,7 +61,7 @@ os.rename('port.new', 'port')
 server.serve_forever()
 END
 python3 server.py & server=$!
-for _ in $(seq 100); do [ -s port ] && break; sleep 0.1; done
+await test -s port
 export CLOZE_HUB=http://127.0.0.1:$(cat port) no_proxy=127.0.0.1
 
 # All files that Cloze reads, and no others.

@@ -18,7 +18,7 @@ make_models
 echo secret > key
 "$serve" --model cls --model tags --model mlm --model vectors --api-key-file key --listen 127.0.0.1:0 2> serve.log &
 pid=$!
-for _ in $(seq 100); do grep -q listening serve.log && break; sleep 0.1; done
+await grep -q listening serve.log
 url=http://$(sed -n 's/.*listening on //p' serve.log)
 cat > clients.mjs << 'END'
 import assert from "node:assert";

@@ -23,9 +23,8 @@ start() {
   : > serve.log
   "$serve" "$@" --listen 127.0.0.1:0 2> serve.log &
   pid=$!
-  for _ in $(seq 300); do grep -q listening serve.log && break; sleep 0.1; done
+  await grep -q listening serve.log || fail "does not start"
   port=$(sed -n 's/.*listening on .*://p' serve.log)
-  [ -n "$port" ] || fail "does not start"
 }
 stop() { kill "$pid" && wait "$pid" || fail "exit code $?"; }
 

@@ -1,4 +1,6 @@
-# Sourced by the scripts of this folder. Moves to an empty folder and makes tiny models there. Needs $cloze, the program.
+# Sourced by the scripts of this folder. Moves to an empty folder and makes tiny models there. Needs $cloze, the program,
+# and $here, the folder of the script.
+source "$here/../await.sh"
 work=$(mktemp -d)
 cd "$work"
 export OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive LC_ALL=C.UTF-8

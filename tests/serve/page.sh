@@ -13,7 +13,8 @@ make_models
 pids+=($!)
 chromedriver --port=0 > driver.log 2>&1 &
 pids+=($!)
-for _ in $(seq 100); do grep -q listening serve.log && grep -q 'successfully on port' driver.log && break; sleep 0.1; done
+await grep -q listening serve.log
+await grep -q 'successfully on port' driver.log
 python3 - "$(sed -n 's/.*successfully on port \([0-9]*\).*/\1/p' driver.log)" "$(sed -n 's/.*listening on //p' serve.log)" "$work/profile" "$shot" << 'END_OF_PYTHON'
 import base64, json, sys, time, urllib.request
 port, page, profile, shot = sys.argv[1:]

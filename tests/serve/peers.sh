@@ -7,6 +7,7 @@
 # (default: llama-server), which sees GGUF. Skipped (77) without them.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
+source "$here/../await.sh"
 cloze=$(realpath "${1:?usage: peers.sh CLOZE CLOZE_SERVE MODEL TEXTS [GGUF]}") serve=$(realpath "${2:?}") model=$(realpath "${3:?}")
 texts=$(realpath "${4:?}") gguf=${5:-} python=${CLOZE_PYTHON:-python3} llama=${CLOZE_LLAMA:-llama-server}
 client=$(realpath "${LOAD_CLIENT:-$(dirname "$serve")/tests/load_client}")
@@ -35,8 +36,8 @@ measure() {
   shift 3
   "${@//PORT/$port}" > server.log 2>&1 &
   pid=$!
-  for _ in $(seq 300); do curl -sf -o answer -d "$(head -n 1 "$bodies")" "http://127.0.0.1:$port$path" && break; sleep 0.2; done
-  [ -s answer ] || { echo "$name does not answer" >&2; tail -n 5 server.log >&2; exit 1; }
+  await curl -sf -o answer -d "$(head -n 1 "$bodies")" "http://127.0.0.1:$port$path" ||
+    { echo "$name does not answer" >&2; tail -n 5 server.log >&2; exit 1; }
   "$client" "$port" 64 $((requests / 4)) "$path" "$bodies" > /dev/null || true  # answers of other programs depend on their company
   echo "$name: $("$client" "$port" 64 "$requests" "$path" "$bodies" || true)"
   kill "$pid" && wait "$pid" 2> /dev/null || true
