@@ -1,6 +1,7 @@
 // Byte-level BPE: the bytes of a word are merged pair by pair, in the order of a list of merges.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "absl/strings/ascii.h"
 #include "core/base/hash_map.h"
@@ -29,11 +30,13 @@ class ByteBpe final : public SubwordModel {
       drops_ = drops_ || bytes_[b] < 0;
     }
     merges_.reserve(scheme.merges.size());
+    merged_.reserve(scheme.merges.size());
     for (size_t rank = 0; rank < scheme.merges.size(); ++rank) {
       const auto [left, right] = scheme.merges[rank];
       const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
       CLOZE_CHECK(merged >= 0);
       merges_[{left, right}] = {static_cast<int32_t>(rank), merged};
+      merged_.push_back(merged);
     }
   }
 
@@ -53,24 +56,22 @@ class ByteBpe final : public SubwordModel {
   struct Merge {
     int32_t rank, id;
   };
+  // Part of a word; its index is its first byte. It ends where the next one begins.
   struct Symbol {
-    Subword piece;
-    int32_t previous, next;  // -1: none
+    int32_t id = -1;  // -1: none
+    int32_t previous = -1, next = -1;
   };
-  // A symbol and its right neighbour, which may be merged.
-  struct Candidate {
-    int32_t rank, id, at;
-    bool operator<(const Candidate& other) const {  // the top of a heap is the greatest
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
+  // A symbol and its right neighbour, which may be merged: rank << 32 | index of the symbol.
+  using Candidate = uint64_t;
 
   // Returns the merge of two adjacent symbols, or null.
   const Merge* FindMerge(const Symbol& left, const Symbol& right) const {
-    const auto found = merges_.find({left.piece.id, right.piece.id});
+    const auto found = merges_.find({left.id, right.id});
     return found == merges_.end() ? nullptr : &found->second;
   }
 
+  // Sets the symbols of single bytes, fused if unknown. Returns the index of the first, or -1.
+  int32_t SetSymbols(absl::string_view word, std::vector<Symbol>* symbols) const;
   // Places pieces as Hugging Face does, which adds up the sizes of the spellings of tokens: dropped
   // bytes have none.
   void PlacePieces(absl::string_view word, std::vector<Subword>* pieces) const;
@@ -80,55 +81,67 @@ class ByteBpe final : public SubwordModel {
   std::array<int32_t, 256> bytes_;
   std::array<bool, 256> unknown_;
   HashMap<std::pair<int32_t, int32_t>, Merge> merges_;  // by left and right token
+  std::vector<int32_t> merged_;                         // by rank: the new token
 };
 
 void ByteBpe::Split(absl::string_view word, std::vector<Subword>* pieces) const {
   thread_local std::vector<Symbol> symbols;
   thread_local std::vector<Candidate> heap;
-  symbols.clear(), heap.clear(), pieces->clear();
-  bool after_unknown = false;
-  for (size_t i = 0; i < word.size(); ++i) {
-    const auto value = static_cast<uint8_t>(word[i]);
-    const int32_t id = bytes_[value];
-    const bool fused = fuses_ && after_unknown && unknown_[value] && id >= 0;
-    after_unknown = unknown_[value];
-    if (fused) {
-      symbols.back().piece.end = static_cast<int32_t>(i) + 1;
-      continue;
-    }
-    const auto at = static_cast<int32_t>(symbols.size()), byte = static_cast<int32_t>(i);
-    if (id >= 0) symbols.push_back({{id, byte, byte + 1}, at - 1, at + 1});
-  }
-  if (symbols.empty()) return;
-  symbols.back().next = -1;
-  const auto consider = [&](int32_t at) {
-    if (at < 0 || symbols[at].next < 0) return;
+  heap.clear(), pieces->clear();
+  const int32_t first = SetSymbols(word, &symbols);
+  if (first < 0) return;
+  const auto add = [&](int32_t at) {
+    if (at < 0 || symbols[at].next < 0) return false;
     const Merge* merge = FindMerge(symbols[at], symbols[symbols[at].next]);
-    if (merge == nullptr) return;
-    heap.push_back({merge->rank, merge->id, at});
-    std::push_heap(heap.begin(), heap.end());
+    if (merge != nullptr) heap.push_back(Candidate(merge->rank) << 32 | at);
+    return merge != nullptr;
   };
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<int32_t>(i));
+  const auto consider = [&](int32_t at) {
+    if (add(at)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  };
+  for (int32_t at = first; at >= 0; at = symbols[at].next) add(at);
+  std::make_heap(heap.begin(), heap.end(), std::greater<>());
   while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end());
-    const Candidate top = heap.back();
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const int32_t id = merged_[heap.back() >> 32], at = static_cast<int32_t>(heap.back());
     heap.pop_back();
-    Symbol& left = symbols[top.at];
-    if (left.piece.id < 0 || left.next < 0) continue;
+    Symbol& left = symbols[at];
+    if (left.id < 0 || left.next < 0) continue;
     Symbol& right = symbols[left.next];
     const Merge* merge = FindMerge(left, right);
     // Skip a candidate if one of its symbols has been merged meanwhile.
-    if (merge == nullptr || merge->id != top.id) continue;
-    left.piece.id = top.id;
-    left.piece.end = right.piece.end;
+    if (merge == nullptr || merge->id != id) continue;
+    left.id = id;
     left.next = right.next;
-    right.piece.id = -1;
-    if (left.next >= 0) symbols[left.next].previous = top.at;
+    right.id = -1;
+    if (left.next >= 0) symbols[left.next].previous = at;
     consider(left.previous);
-    consider(top.at);
+    consider(at);
   }
-  for (int32_t at = 0; at >= 0; at = symbols[at].next) pieces->push_back(symbols[at].piece);
+  ClearScratch(&heap);
+  for (int32_t at = first, next; at >= 0; at = next) {
+    next = symbols[at].next;
+    pieces->push_back({symbols[at].id, at, next < 0 ? static_cast<int32_t>(word.size()) : next});
+  }
+  ClearScratch(&symbols);
   if (drops_) PlacePieces(word, pieces);
+}
+
+int32_t ByteBpe::SetSymbols(absl::string_view word, std::vector<Symbol>* symbols) const {
+  symbols->assign(word.size(), {});
+  int32_t first = -1, last = -1;
+  bool after_unknown = false;
+  for (int32_t i = 0; i < static_cast<int32_t>(word.size()); ++i) {
+    const auto value = static_cast<uint8_t>(word[i]);
+    const int32_t id = bytes_[value];
+    const bool fused = fuses_ && after_unknown && unknown_[value];
+    after_unknown = unknown_[value];
+    if (fused || id < 0) continue;
+    (*symbols)[i] = {.id = id, .previous = last};
+    (last < 0 ? first : (*symbols)[last].next) = i;
+    last = i;
+  }
+  return first;
 }
 
 void ByteBpe::PlacePieces(absl::string_view word, std::vector<Subword>* pieces) const {

@@ -31,14 +31,16 @@ int64_t TrailingSpaces(absl::string_view token) {
   return count;
 }
 
-// Returns the end of the `count` code points at text[at].
+// Returns the end of the `count` code points at text[at], or of the text.
 int64_t SkipCodePoints(absl::string_view text, int64_t at, int64_t count) {
-  for (; count > 0; --count) at += CodePointAt(text, at).size;
+  for (; count > 0 && at < static_cast<int64_t>(text.size()); --count)
+    at += CodePointAt(text, at).size;
   return at;
 }
 
-// White space at the two ends of a token.
+// White space at the two ends of a token that has some.
 struct OuterSpaces {
+  size_t token;  // of the encoding
   int64_t leading, trailing;
 };
 
@@ -47,8 +49,7 @@ struct EncodeScratch {
   std::string word;  // normalized
   std::vector<Subword> pieces;
   std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
-  std::vector<int64_t> starts;  // byte where each code point of the raw word starts
-  std::vector<OuterSpaces> spaces;  // of the tokens of a text, if spans are trimmed
+  std::vector<OuterSpaces> spaces;  // of a text, if spans are trimmed
 };
 thread_local EncodeScratch encode_scratch;
 
@@ -82,12 +83,10 @@ class TextEncoder {
   void AddToken(const AddedTokens::Match& match);
   // Adds the tokens of the word at bytes `word` of the text, and passes it.
   void AddWord(Span word, bool prefixed);
-  // Adds a token, whose characters are `shown`.
-  void Add(int32_t id, absl::string_view shown, Span bytes, Span chars);
+  // Adds a token, whose characters are `shown`. `prefixed`: it begins with the prefix.
+  void Add(int32_t id, absl::string_view shown, bool prefixed, Span bytes, Span chars);
   // Trims the spans of the tokens from `begin` on, as Hugging Face does. `first`: as for Run.
   void Trim(size_t begin, bool first);
-  // Maps the bytes of the normalized word back to the text. Returns the code points of the word.
-  int64_t MapToText(Span word, bool prefixed);
 
   const Pipeline& pipeline_;
   const absl::Span<const std::string> tokens_;
@@ -99,36 +98,21 @@ class TextEncoder {
   EncodeScratch& scratch_ = encode_scratch;
 };
 
-int64_t TextEncoder::MapToText(Span word, bool prefixed) {
-  const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
-  pipeline_.Normalize(raw, prefixed, &scratch_.word, &scratch_.source);
-  std::vector<int64_t>& starts = scratch_.starts;
-  starts.clear();
-  int64_t at = word.begin;
-  const auto pass = [&] {
-    starts.push_back(at);
-    at += CodePointAt(text_, at).size;
-  };
-  while (at < word.end) pass();
-  const int64_t count = starts.size();
-  // A word that is only the prefix covers the next character.
-  if (count == 0 && at < static_cast<int64_t>(text_.size())) pass();
-  starts.push_back(at);
-  return count;
-}
-
-void TextEncoder::Add(int32_t id, absl::string_view shown, Span bytes, Span chars) {
+void TextEncoder::Add(int32_t id, absl::string_view shown, bool prefixed, Span bytes, Span chars) {
+  if (pipeline_.post.trims_spans) {
+    // A prefix is no part of the text. The reference takes the first character instead.
+    const int64_t leading = prefixed ? 0 : LeadingSpaces(shown), trailing = TrailingSpaces(shown);
+    if (leading > 0 || trailing > 0)
+      scratch_.spaces.push_back({encoding_.ids.size(), leading, trailing});
+  }
   encoding_.Add(id, 0, number_, bytes, chars);
-  if (pipeline_.post.trims_spans)
-    scratch_.spaces.push_back({LeadingSpaces(shown), TrailingSpaces(shown)});
 }
 
 void TextEncoder::Trim(size_t begin, bool first) {
   const bool keeps_first = pipeline_.post.keeps_first_space;
-  for (size_t i = 0; i < scratch_.spaces.size(); ++i) {
-    auto [leading, trailing] = scratch_.spaces[i];
-    Span &bytes = encoding_.bytes[begin + i], &chars = encoding_.chars[begin + i];
-    if (keeps_first && leading == 1 && ((first && i == 0) || chars.begin == 0)) leading = 0;
+  for (auto [token, leading, trailing] : scratch_.spaces) {
+    Span &bytes = encoding_.bytes[token], &chars = encoding_.chars[token];
+    if (keeps_first && leading == 1 && ((first && token == begin) || chars.begin == 0)) leading = 0;
     if (leading == 0 && trailing == 0) continue;
     leading = std::min(leading, chars.end - chars.begin);
     bytes.begin = SkipCodePoints(text_, bytes.begin, leading);
@@ -141,29 +125,36 @@ void TextEncoder::Trim(size_t begin, bool first) {
 void TextEncoder::AddWord(Span word, bool prefixed) {
   const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
   const std::string& normal = scratch_.word;
-  const std::vector<Subword>& pieces = scratch_.pieces;
+  std::vector<Subword>& pieces = scratch_.pieces;
   Advance(word.begin);
   pipeline_.Normalize(raw, prefixed, &scratch_.word);
-  pipeline_.model->Split(normal, &scratch_.pieces);
+  pipeline_.model->Split(normal, &pieces);
   // One piece over all of the word needs no map, and a word that is too long has none.
   const bool whole =
       !raw.empty() && pieces.size() == 1 && pieces[0].begin == 0 && pieces[0].end == normal.size();
-  const int64_t count = whole ? CountCodePoints(raw) : MapToText(word, prefixed);
+  const int64_t count = CountCodePoints(raw);
+  if (!whole) pipeline_.Normalize(raw, prefixed, &scratch_.word, &scratch_.source);
+  Span bytes = word, chars{chars_, chars_ + count};
+  int64_t at = word.begin, passed = 0;  // bytes of the text, and code points of the word before
+  const Subword* last = nullptr;
   for (const Subword& piece : pieces) {
-    Span bytes = word, chars{chars_, chars_ + count};
-    if (!whole) {
-      const int64_t first = scratch_.source[piece.begin], last = scratch_.source[piece.end - 1] + 1;
-      bytes = {scratch_.starts[first], scratch_.starts[last]};
-      chars = {chars_ + first, chars_ + last};
+    // Tokens of unknown bytes have the span of all of them.
+    const bool same = last != nullptr && piece.begin == last->begin && piece.end == last->end;
+    last = &piece;
+    if (!whole && !same) {
+      const int64_t first = scratch_.source[piece.begin], end = scratch_.source[piece.end - 1] + 1;
+      // A word that is only the prefix covers the next character, if there is one.
+      at = SkipCodePoints(text_, at, first - passed), passed = first;
+      bytes = {at, SkipCodePoints(text_, at, end - first)};
+      chars = {chars_ + first, chars_ + end};
     }
     const absl::string_view part(normal.data() + piece.begin, piece.end - piece.begin);
-    Add(piece.id, pipeline_.model->ShowsText(piece.id) ? part : tokens_[piece.id], bytes, chars);
-    // A prefix is no part of the text. The reference takes the first character instead.
-    if (pipeline_.post.trims_spans && prefixed && piece.begin == 0)
-      scratch_.spaces.back().leading = 0;
+    Add(piece.id, pipeline_.model->ShowsText(piece.id) ? part : tokens_[piece.id],
+        prefixed && piece.begin == 0, bytes, chars);
   }
   byte_ = word.end, chars_ += count;
   number_ += !given_;
+  ClearScratch(&pieces), ClearScratch(&scratch_.word), ClearScratch(&scratch_.source);
 }
 
 void TextEncoder::AddWords(size_t begin, size_t end, WordContext context) {
@@ -178,7 +169,7 @@ void TextEncoder::AddToken(const AddedTokens::Match& match) {
   Advance(bytes.begin);
   const int64_t chars = chars_;
   Advance(bytes.end);
-  Add(match.id, text_.substr(bytes.begin, bytes.end - bytes.begin), bytes, {chars, chars_});
+  Add(match.id, text_.substr(bytes.begin, bytes.end - bytes.begin), false, bytes, {chars, chars_});
   number_ += !given_;
 }
 
@@ -194,16 +185,16 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
       },
       [&](const AddedTokens::Match& match) { inner.AddToken(match); });
   number_ = inner.number_;
-  std::vector<int64_t> chars;  // code points of the part before each of its bytes, and in all
-  int64_t count = 0;
-  for (size_t at = begin; at < end; ++count) {
-    const CodePoint c = CodePointAt(text_.substr(0, end), at);
-    chars.resize(chars.size() + c.size, count);
-    at += c.size;
-  }
-  chars.push_back(count);
+  Span last{-1, -1};  // of the token before, in the normalized text
   for (size_t i = first; i < encoding_.ids.size(); ++i) {
     Span bytes = encoding_.bytes[i];
+    // Tokens of unknown bytes have the span of all of them.
+    const bool same = bytes.begin == last.begin && bytes.end == last.end;
+    last = bytes;
+    if (same) {
+      encoding_.bytes[i] = encoding_.bytes[i - 1], encoding_.chars[i] = encoding_.chars[i - 1];
+      continue;
+    }
     if (bytes.begin < bytes.end) {
       bytes = {normal.source[bytes.begin].begin, normal.source[bytes.end - 1].end};
     } else {
@@ -212,9 +203,12 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
     }
     const auto offset = static_cast<int64_t>(begin);
     encoding_.bytes[i] = {offset + bytes.begin, offset + bytes.end};
-    encoding_.chars[i] = {chars_ + chars[bytes.begin], chars_ + chars[bytes.end]};
+    Advance(offset + bytes.begin);
+    encoding_.chars[i].begin = chars_;
+    Advance(offset + bytes.end);
+    encoding_.chars[i].end = chars_;
   }
-  byte_ = end, chars_ += count;
+  Advance(end);
 }
 
 void TextEncoder::Run(bool first) {

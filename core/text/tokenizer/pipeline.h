@@ -79,6 +79,14 @@ struct Subword {
   int32_t begin = 0, end = 0;
 };
 
+// Empties scratch memory of a thread, and frees it if a long word has made it large.
+template <typename Scratch>
+void ClearScratch(Scratch* scratch) {
+  constexpr size_t kKept = 1 << 16;
+  if (scratch->capacity() > kKept) *scratch = Scratch();
+  scratch->clear();
+}
+
 // Const methods of all stages are thread-safe.
 class Normalizer {
  public:

@@ -110,7 +110,10 @@ void AppendWord(const Pipeline& pipeline, uint32_t owner, absl::string_view raw,
   pipeline.model->Split(scratch->word, &scratch->pieces);
   const std::vector<Subword>& pieces = scratch->pieces;
   for (const Subword& piece : pieces) ids->push_back(piece.id);
-  if (slot == nullptr || pieces.size() > CachedWord::kMaxIds) return;
+  if (slot == nullptr || pieces.size() > CachedWord::kMaxIds) {
+    ClearScratch(&scratch->word), ClearScratch(&scratch->pieces);
+    return;
+  }
   slot->owner = owner;
   slot->size = raw.size(), slot->ids_size = pieces.size();
   std::copy(raw.begin(), raw.end(), slot->word);

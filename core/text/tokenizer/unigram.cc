@@ -116,6 +116,7 @@ void Unigram::Split(absl::string_view word, std::vector<Subword>* pieces) const 
     while (begin > 0 && best[begin].id == unknown_) begin = best[begin].begin;
     AddUnknown(word, begin, end, pieces);
   }
+  ClearScratch(&best);
   std::reverse(pieces->begin(), pieces->end());
 }
 
