@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/manifest/manifest.h"
 #include "encoder/folder/model_folder.h"
 
 namespace cloze {
@@ -18,6 +19,8 @@ constexpr std::pair<const char*, const char*> kPools[] = {{"pooling_mode_cls_tok
     {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
 
 constexpr char kPromptsFile[] = "config_sentence_transformers.json";
+constexpr char kPoolingFile[] = "1_Pooling/config.json";
+constexpr char kLimitsFile[] = "sentence_bert_config.json";
 
 // Reads the modules of a folder.
 class SentenceFolder {
@@ -291,8 +294,8 @@ absl::Status WriteSentenceVectors(
       {"default_prompt_name", nullptr}, {"similarity_fn_name", vectors.similarity}};
   const Json limits = {{"max_seq_length", vectors.max_tokens}, {"do_lower_case", false}};
   RETURN_IF_ERROR(MakeDirectories(JoinPath(folder, "1_Pooling")));
-  const std::pair<const char*, const Json*> files[] = {{"1_Pooling/config.json", &pooling},
-      {kPromptsFile, &prompts}, {"sentence_bert_config.json", &limits}};
+  const std::pair<const char*, const Json*> files[] = {
+      {kPoolingFile, &pooling}, {kPromptsFile, &prompts}, {kLimitsFile, &limits}};
   for (const auto& [file, json] : files)
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, file), json->dump(2) + "\n"));
   return WriteFileAtomically(
@@ -300,9 +303,29 @@ absl::Status WriteSentenceVectors(
 }
 
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder) {
-  if (!PathExists(JoinPath(folder, SentenceFolder::kModules))) return ReadMember(folder);
+  const std::string modules = JoinPath(folder, SentenceFolder::kModules);
+  if (!PathExists(modules)) return ReadMember(folder);
   ASSIGN_OR_RETURN(SentenceVectors vectors, SentenceFolder(folder).Read());
-  return vectors;
+  if (!PathExists(JoinPath(folder, kManifestName))) return vectors;
+  ASSIGN_OR_RETURN(const auto written, ReadMember(folder));
+  if (!written.has_value()) return vectors;
+  const Json expected = VectorsMember(*written), found = VectorsMember(vectors);
+  if (found == expected && vectors.dense.empty() && vectors.prompt.empty() && !vectors.lowercase)
+    return vectors;
+  return Error(Exit::kMismatch, QuotePath(modules), ": it and the files that it names say ",
+      vectors.dense.empty() ? found.dump() : "a Dense module", ": expected ", expected.dump(),
+      ", as config.json says (restore the files, or delete ",
+      QuotePath(JoinPath(folder, kManifestName)), " to accept them)");
+}
+
+absl::Status CheckSentenceVectors(const std::string& folder) {
+  ASSIGN_OR_RETURN(const auto written, ReadMember(folder));
+  if (!written.has_value()) return absl::OkStatus();
+  for (const char* name : {SentenceFolder::kModules, kPoolingFile, kPromptsFile, kLimitsFile}) {
+    const std::string path = JoinPath(folder, name);
+    if (!PathExists(path)) return Error(Exit::kMismatch, QuotePath(path), ": missing");
+  }
+  return ReadSentenceVectors(folder).status();
 }
 
 absl::Status CopySentenceVectors(
@@ -313,7 +336,7 @@ absl::Status CopySentenceVectors(
         const std::string text, ReadFile(JoinPath(vectors->folder, file), kMaxConfigBytes));
     const std::string path = JoinPath(to, file);
     RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
-    RETURN_IF_ERROR(WriteNewFile(path, text));
+    RETURN_IF_ERROR(WriteFileAtomically(path, text));
   }
   return absl::OkStatus();
 }

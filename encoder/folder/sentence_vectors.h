@@ -36,8 +36,13 @@ struct SentenceVectors {
 // max_seq_length of sentence_bert_config.json, or of the file of another family that older versions
 // wrote, else model_max_length of tokenizer_config.json.
 // kData for invalid files; kMismatch for modules, poolings and other settings that Cloze does not
-// have.
+// have, and in a folder with a MANIFEST for files that differ from VectorsMember.
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
+
+// Checks the files that WriteSentenceVectors has written into a folder whose config.json has
+// VectorsMember: MANIFEST does not list them. kMismatch if one is missing or says something else;
+// errors of ReadSentenceVectors.
+absl::Status CheckSentenceVectors(const std::string& folder);
 
 // Writes, or replaces, these files in `folder`, for vectors of `hidden` numbers. Requires that
 // there is no dense layer.
@@ -48,8 +53,7 @@ absl::Status WriteSentenceVectors(
 inline constexpr char kVectorsMember[] = "vectors";
 Json VectorsMember(const SentenceVectors& vectors);
 
-// Copies the files of `vectors`, if there are any, to the model folder `to`, which has none of
-// them.
+// Copies the files of `vectors`, if there are any, to the model folder `to`; replaces those there.
 absl::Status CopySentenceVectors(
     const std::optional<SentenceVectors>& vectors, const std::string& to);
 

@@ -77,8 +77,7 @@ absl::StatusOr<ModelScore> BestScore(const Trainer::Summary& run) {
 absl::Status PublishRun(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
   ASSIGN_OR_RETURN(const auto vectors, ReadSentenceVectors(run));
-  if (vectors.has_value() && !PathExists(JoinPath(directory, "modules.json")))
-    RETURN_IF_ERROR(CopySentenceVectors(vectors, directory));
+  RETURN_IF_ERROR(CopySentenceVectors(vectors, directory));
   if (const std::string result = JoinPath(run, kResultName); PathExists(result)) {
     constexpr int64_t kMaxBytes = 1 << 20;
     ASSIGN_OR_RETURN(const std::string text, ReadFile(result, kMaxBytes));

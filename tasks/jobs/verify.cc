@@ -8,6 +8,7 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/folder/sentence_vectors.h"
 #include "encoder/model.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
@@ -60,6 +61,8 @@ absl::Status Check(const std::string& base, Verdict* verdict) {
     if (state.step() != verdict->step)
       return Error(Exit::kMismatch, QuotePath(folder), ": ", kStateName, " is of step ",
           state.step(), ", MANIFEST of step ", verdict->step);
+  } else if (verdict->manifest) {
+    RETURN_IF_ERROR(CheckSentenceVectors(folder));
   }
   return CheckModel(folder, base, &verdict->difference);
 }
