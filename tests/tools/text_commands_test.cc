@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "gmock/gmock.h"
@@ -76,6 +77,35 @@ TEST(Tokenize, AnswersEmptyLines) {
   EXPECT_EQ(result.exit, 0);
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 2) << result.out;
   EXPECT_THAT(result.out, HasSubstr("{\"text\": \"\", \"ids\": [2, 3], "));
+}
+
+// With truncation_side left, predict reads the end of a text that is too long, and says so.
+TEST(Predict, KeepsTheSideThatTheTokenizerNames) {
+  const std::string folder = TemporaryFolder(),
+                    golden = CLOZE_SOURCE_DIR "/tests/golden/sequence_classification/";
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy(golden + file, folder);
+  std::ofstream vocab(folder + "/vocab.txt");
+  vocab << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int id = 5; id < 120; ++id) vocab << "t" << id << "\n";
+  vocab.close();
+  std::ofstream texts(folder + "/texts");
+  for (const auto& [begin, end] : {std::pair(5, 75), std::pair(5, 51), std::pair(29, 75)}) {
+    for (int id = begin; id < end; ++id) texts << "t" << id << " ";
+    texts << "\n";
+  }
+  texts.close();
+  for (const std::string side : {"left", "right"}) {
+    std::ofstream(folder + "/tokenizer_config.json")
+        << R"({"tokenizer_class": "BertTokenizer", "truncation_side": ")" << side << "\"}";
+    const RunResult result = RunCloze("predict --model " + folder + " " + folder + "/texts");
+    ASSERT_EQ(result.exit, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("1 text, 24 tokens cut off"));
+    const std::vector<json> answers = JsonLines(result.out);
+    ASSERT_EQ(answers.size(), 3);
+    EXPECT_EQ(answers[0]["scores"], answers[side == "left" ? 2 : 1]["scores"]);
+    EXPECT_NE(answers[1]["scores"], answers[2]["scores"]);
+  }
 }
 
 TEST(Vocab, WritesAFolderThatTokenizes) {
@@ -172,6 +202,50 @@ TEST(Vocab, LearnsByteLevelBpe) {
   EXPECT_EQ(RunCloze(learn + "--size 264 --lowercase").exit, 2);
   EXPECT_EQ(RunCloze(learn + "--size 100").exit, 78);
   EXPECT_EQ(RunCloze("vocab --kind word --text x --out y").exit, 2);
+}
+
+// The vocabulary of another kind, which other programs might read, does not stay beside the new
+// one.
+TEST(Vocab, ForceLeavesNoFilesOfAnotherKind) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "low low lower lowest\nlow lower slow\n";
+  const auto learn = [&](const std::string& kind, const std::string& out) {
+    const RunResult result = RunCloze("vocab --force --min-count 1 --size 290 --text " + folder +
+                                      "/text --kind " + kind + " --out " + folder + out);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder + out))
+      files[entry.path().filename()] = Content(entry.path());
+    return files;
+  };
+  const std::string kinds[] = {"wordpiece", "bpe", "unigram"};
+  for (const std::string& kind : kinds) {
+    const auto fresh = learn(kind, "/" + kind);
+    for (const std::string& old : kinds) {
+      learn(old, "/out");
+      std::ofstream(folder + "/out/added_tokens.json") << "{\"zz\": 7}";
+      EXPECT_EQ(learn(kind, "/out"), fresh) << old << ", then " << kind;
+    }
+  }
+}
+
+TEST(Vocab, SaysWhichLettersLoseTheirMarks) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "\u0151d \u0151d \u045Eda n\u0303am dam dam dam dam\n";
+  const auto learn = [&](const std::string& options) {
+    const RunResult result = RunCloze("vocab --force --min-count 1 --size 300 --text " + folder +
+                                      "/text --out " + folder + "/vocab " + options);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return result.out;
+  };
+  for (const char* kind : {"", "--kind unigram --strip-accents"}) {
+    const std::string said = learn(kind);
+    EXPECT_THAT(
+        said, HasSubstr("accents stripped: \u0151→o, n\u0303→n, \u045E→\u0443 (50 % of words); "
+                        "--no-strip-accents keeps them\n"));
+  }
+  for (const char* kind : {"--no-strip-accents", "--no-lowercase", "--kind bpe", "--kind unigram"})
+    EXPECT_THAT(learn(kind), testing::Not(HasSubstr("accents"))) << kind;
 }
 
 const std::string kModels = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
