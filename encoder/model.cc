@@ -109,6 +109,11 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
         "trainable.lora: the model is an encoder-decoder: expected head_only, "
         "last_layers or none");
   }
+  if (spec.has_lora() && config.head_calls_embeddings && TypeOf(config.head).tied) {
+    return Error(Exit::kSpec,
+        "trainable.lora: config.json of the model has legacy: false, so PEFT has other names for "
+        "the modules of its masked-LM head: expected head_only, last_layers or none");
+  }
   if (spec.last_layers() > config.layers) {
     return Error(Exit::kSpec, "trainable.last_layers is ", spec.last_layers(), ", the model has ",
         config.layers);

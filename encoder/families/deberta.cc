@@ -129,6 +129,7 @@ void ReadDeberta(JsonFields& fields, ModelConfig* config) {
   ReadConvolution(fields, config);
   if (const std::string name = fields.String("pooler_hidden_act"); name != "gelu" && !name.empty())
     fields.Fail("pooler_hidden_act", Quote(name), ": expected \"gelu\"");
+  config->head_calls_embeddings = !fields.Bool("legacy", true);
   float dropout = 0;
   fields.Number("pooler_dropout", 0, 0, &dropout);
   fields.Integer("hidden_size", true, 1, kMaxHidden, &config->hidden);

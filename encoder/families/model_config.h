@@ -70,6 +70,9 @@ struct ModelConfig : ModelShape, QuantizedLayers, EncoderDecoderConfig, TokenIdC
   std::string problem_type;
   Json task_fields = Json::object();
   TrainingConfig training;
+  // The tied head multiplies by the module of the word embeddings, so that a copy which PEFT makes
+  // of that module is the output matrix, too; PEFT has other names for the modules of the head.
+  bool head_calls_embeddings = false;
 
   // True if the family names the module.
   bool has(Role role) const { return !family->Name(role, 0).empty(); }

@@ -159,7 +159,7 @@ absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConf
   Adapter adapter(folder, std::move(file), std::move(reader));
   RETURN_IF_ERROR(adapter.JoinConfig(base));
   RETURN_IF_ERROR(adapter.MapTensors());
-  adapter.MapOutput();
+  RETURN_IF_ERROR(adapter.MapOutput());
   RETURN_IF_ERROR(adapter.Match());
   return adapter;
 }
@@ -241,8 +241,8 @@ bool Adapter::Saves(const ParamKey& module) const {
 // module a copy of its own, so that the other keeps the matrix of the base; a tensor of a module
 // without a copy is the matrix of both. Adapters of earlier versions, which hold a fingerprint and
 // no output matrix, mean both.
-void Adapter::MapOutput() {
-  if (!TypeOf(config_.head).tied || config_.encoder != nullptr) return;
+absl::Status Adapter::MapOutput() {
+  if (!TypeOf(config_.head).tied || config_.encoder != nullptr) return absl::OkStatus();
   const ParamKey output = config_.Key(Role::kDecoder, config_.layers),
                  words = config_.Key(Role::kWordEmbeddings, -1);
   const std::string bias =
@@ -254,13 +254,17 @@ void Adapter::MapOutput() {
   }
   const auto to = tensors_.find(KeyOf(output, ParamKind::kWeight).name),
              from = tensors_.find(KeyOf(words, ParamKind::kWeight).name);
-  if (config_.untied || (to == tensors_.end() && from == tensors_.end())) return;
-  config_.untied = true;
+  if (config_.untied || (to == tensors_.end() && from == tensors_.end())) return absl::OkStatus();
   const bool ours = reader_.metadata().contains(kFingerprint);
+  if (config_.head_calls_embeddings && !ours)
+    return Wrong("saves the word embeddings of a base whose config.json has legacy: false, which ",
+        "is not supported");
+  config_.untied = true;
   if (to == tensors_.end() && (ours || file_.ties_copies || !Saves(words)))
     tensors_[KeyOf(output, ParamKind::kWeight).name] = from->second;
   if (from == tensors_.end() && (file_.ties_copies || !Saves(output)))
     tensors_[KeyOf(words, ParamKind::kWeight).name] = to->second;
+  return absl::OkStatus();
 }
 
 // Checks the tensors against a model with a LoRA on every linear layer.

@@ -81,7 +81,7 @@ class Adapter {
   absl::Status JoinForeign(const ModelConfig& base);
   absl::Status MapTensors();
   bool Saves(const ParamKey& module) const;
-  void MapOutput();
+  absl::Status MapOutput();
   absl::Status Match();
   template <typename... Parts>
   absl::Status Wrong(const Parts&... what) const {

@@ -139,6 +139,7 @@ TEST(Families, KeepDeberta) {
   EXPECT_EQ(config->relative.span, 8);
   EXPECT_EQ(config->relative.furthest, 64);
   EXPECT_EQ(config->norm.epsilon, 1e-7f);
+  EXPECT_TRUE(config->head_calls_embeddings);
   const Json json = Kept(*config);
   EXPECT_EQ(json["pos_att_type"].dump(), R"(["p2c","c2p"])");
   EXPECT_EQ(json["position_buckets"], 8);
@@ -147,6 +148,7 @@ TEST(Families, KeepDeberta) {
   EXPECT_EQ(json["cls_dropout"].dump(), "0.25");
   EXPECT_EQ(json["position_biased_input"], false);
   EXPECT_EQ(json["legacy"], true);
+  EXPECT_FALSE(ParseConfig(json.dump(), "x")->head_calls_embeddings);
   EXPECT_EQ(CanonicalName("lm_predictions.lm_head.LayerNorm.weight", *config->family),
       "cls.predictions.transform.LayerNorm.weight");
   EXPECT_EQ(CanonicalName("lm_predictions.lm_head.bias", *config->family), "cls.predictions.bias");

@@ -474,6 +474,21 @@ TEST_F(TiedAdapterTest, OlderAdaptersOfClozeAreTied) {
 }
 
 // The same numbers with several adapters beside one base, and after a merge.
+// In DeBERTa's masked-LM head of `legacy: false` PEFT's copy of the embeddings is the output
+// matrix.
+TEST_F(TiedAdapterTest, RefusesEmbeddingsOfHeadsThatCallThem) {
+  ModelConfig config = config_;
+  config.head_calls_embeddings = true;
+  MakeForeign({kWords}, true);
+  ExpectRefused(Open(config).status(), Exit::kMismatch, "legacy: false, which is not supported");
+  EXPECT_TRUE(Open(config_).ok()) << Open(config_).status();
+  MakeForeign({}, true);  // LoRA only
+  EXPECT_TRUE(Open(config).ok()) << Open(config).status();
+  EXPECT_EQ(ExitOf(CheckTrainable(Lora(), config)), Exit::kSpec);
+  config.head = HeadKind::kTokenTagging;
+  EXPECT_TRUE(CheckTrainable(Lora(), config).ok());
+}
+
 TEST_F(TiedAdapterTest, SeveralAdaptersAndMergedModelsAgree) {
   MakeForeign({kWords}, true);
   const auto alone = LoadModel(Path("base"), Path("adapter"));
