@@ -2,7 +2,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "core/base/decimal.h"
+#include "core/base/text.h"
 #include "proto/spec.h"
 #include "proto/spec_errors.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "core/base/decimal.h"
 #include "core/base/hash_map.h"
 #include "core/base/text.h"
 #include "tasks/data/readers.h"

@@ -5,7 +5,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "proto/spec.h"
 #include "tasks/tags.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "core/base/decimal.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/ops/rows.h"

@@ -4,7 +4,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
-#include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "tasks/data/readers.h"
 #include "tasks/labelled_task.h"

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "core/base/decimal.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 

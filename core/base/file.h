@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/charset.h"
 #include "core/base/status.h"
+#include "core/base/unpack.h"
 
 namespace cloze {
 
@@ -161,22 +162,16 @@ class AtomicFolder {
 };
 
 // Removes temporary files and folders from `directory` if `ours` accepts their final name and their
-// process is dead or was an earlier one with our process id. Requires that this process has not
-// written there yet. Does not follow links or remove nested folders.
-void RemoveLeftovers(
-    const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours);
-
-class Unpacker;
+// process is dead or, with `own`, was an earlier one with our process id: this process must not
+// have written there yet. Does not follow links or remove nested folders.
+void RemoveLeftovers(const std::string& directory,
+    absl::FunctionRef<bool(absl::string_view name)> ours, bool own = true);
 
 // Input data: a file or stream, unpacked if it is gzip, xz or zstd data.
 class InputFile {
  public:
   // Opens a regular file or a stream. kNoInput if it is missing, unreadable or something else.
   static absl::StatusOr<InputFile> Open(const std::string& path);
-  InputFile(InputFile&&) noexcept;
-  InputFile& operator=(InputFile&&) noexcept;
-  ~InputFile();
-
   // Appends the next part of the content, at most 256 KB and maybe nothing, to *out. Returns false
   // at the end. kData for broken archives.
   absl::StatusOr<bool> Read(std::string* out);
@@ -186,7 +181,6 @@ class InputFile {
   int64_t position() const { return position_; }
 
  private:
-  InputFile();
   absl::Status ReadStored();
   absl::StatusOr<bool> ReadUnpacked(std::string* out);
 

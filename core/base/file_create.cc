@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
@@ -27,20 +29,6 @@ void RemoveTemporary(const std::string& path) {
   for (const std::string& name : *names) ::unlink(JoinPath(path, name).c_str());
   ::rmdir(path.c_str());
 }
-
-// Removes a file at the end, also after an exception such as std::bad_alloc, unless it is kept.
-class Doomed {
- public:
-  explicit Doomed(const std::string& path) : path_(path) {}
-  ~Doomed() {
-    if (!kept_) ::unlink(path_.c_str());
-  }
-  void Keep() { kept_ = true; }
-
- private:
-  const std::string& path_;  // outlives this: a copy could fail for want of memory
-  bool kept_ = false;
-};
 
 // Opens a directory for Sync.
 absl::StatusOr<Fd> OpenDirectory(const std::string& directory) {
@@ -66,8 +54,9 @@ pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   return absl::SimpleAtoi(owner, &pid) ? std::max(pid, 0) : 0;
 }
 
-// Removes temporary files and folders of dead processes and, if `own`, those of this process.
-void RemoveOfDead(
+}  // namespace
+
+void RemoveLeftovers(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours, bool own) {
   const auto entries = ListDirectory(directory);
   if (!entries.ok()) return;
@@ -83,8 +72,6 @@ void RemoveOfDead(
       RemoveTemporary(path);
   }
 }
-
-}  // namespace
 
 Exit ExitOfCreate(int error) {
   return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate;
@@ -129,11 +116,11 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
-  Doomed file(path);
+  absl::Cleanup remove = [&] { ::unlink(path.c_str()); };  // also after std::bad_alloc
   absl::Status status = write(fd);
   if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
   if (status.ok()) status = fd.Close(path);
-  if (status.ok()) file.Keep();
+  if (status.ok()) std::move(remove).Cancel();
   return status;
 }
 
@@ -144,7 +131,7 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
 
 std::string TemporaryName(const std::string& path) {
   const std::string name = BaseName(path);
-  RemoveOfDead(
+  RemoveLeftovers(
       DirectoryOf(path), [&](absl::string_view n) { return n == name; }, /*own=*/false);
   std::string temporary = absl::StrCat(path, kMark, ::getpid());
   RemoveTemporary(temporary);
@@ -154,7 +141,7 @@ std::string TemporaryName(const std::string& path) {
 absl::Status ReplaceFile(const std::string& path,
     absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace) {
   const std::string temporary = TemporaryName(path), directory = DirectoryOf(path);
-  Doomed file(temporary);
+  absl::Cleanup remove = [&] { ::unlink(temporary.c_str()); };
   RETURN_IF_ERROR(write(temporary));
   ASSIGN_OR_RETURN(const Fd opened, OpenDirectory(directory));  // before anything is replaced
   if (!replace) {
@@ -162,7 +149,7 @@ absl::Status ReplaceFile(const std::string& path,
   } else if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return Errno(Exit::kIo, "cannot rename to", path);
   }
-  file.Keep();
+  std::move(remove).Cancel();
   absl::Status status = Sync(opened, directory);
   if (!status.ok() && !replace) ::unlink(path.c_str());
   return status;
@@ -186,11 +173,6 @@ absl::Status RenameNew(const std::string& from, const std::string& to) {
 absl::Status SyncDirectory(const std::string& directory) {
   ASSIGN_OR_RETURN(const Fd fd, OpenDirectory(directory));
   return Sync(fd, directory);
-}
-
-void RemoveLeftovers(
-    const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours) {
-  RemoveOfDead(directory, ours, /*own=*/true);
 }
 
 absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& path) {

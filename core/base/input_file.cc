@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/base/unpack.h"
 
 namespace cloze {
 namespace {
@@ -29,11 +28,6 @@ bool IsStream(const std::string& path) {
 absl::StatusOr<int64_t> InputSize(const std::string& path) {
   return IsStream(path) ? 0 : FileSize(path);
 }
-
-InputFile::InputFile() = default;
-InputFile::InputFile(InputFile&&) noexcept = default;
-InputFile& InputFile::operator=(InputFile&&) noexcept = default;
-InputFile::~InputFile() = default;
 
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   InputFile file;

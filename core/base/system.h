@@ -45,6 +45,18 @@ absl::Status Caught(absl::FunctionRef<absl::Status()> f, absl::string_view remed
 // Returns the peak of resident memory in bytes; 0 when unknown.
 int64_t PeakMemory();
 
+// Returns the folders of this process's control group and of its ancestors, innermost first: of
+// version 1 for `controller` ("memory", "cpu"), of version 2 for "". The mount point comes last; in
+// a container it is the group itself.
+std::vector<std::string> ControlGroups(const std::string& controller, const std::string& root);
+
+// Returns the bytes that this process can still allocate within the limits of its control groups;
+// kUnlimited if there are none.
+int64_t MemoryOfGroups(const std::string& root = "");
+
+// Returns the least CPU quota of the control groups in cores; 0 if there is none.
+double CoresOfGroups(const std::string& root = "");
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_BASE_SYSTEM_H_

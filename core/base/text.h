@@ -3,10 +3,13 @@
 #define CLOZE_CORE_BASE_TEXT_H_
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -71,6 +74,21 @@ template <typename T>
 std::string Shortest(T value) {
   char buffer[32];
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+// Parses a finite number in decimal notation, "-1.5", "+2", ".5" or "3e-4", with or without spaces
+// around it. False for anything else: "0x10", "inf", "nan", "1,5", "3 kg", "1e999". Independent of
+// the locale.
+template <typename Float>
+bool ParseDecimal(absl::string_view text, Float* value) {
+  if (text.find_first_not_of("0123456789+-.eE \t\r\n\v\f") != text.npos) return false;
+  bool parsed = false;
+  if constexpr (std::is_same_v<Float, float>) {
+    parsed = absl::SimpleAtof(text, value);
+  } else {
+    parsed = absl::SimpleAtod(text, value);
+  }
+  return parsed && std::isfinite(*value);
 }
 
 // Returns the double whose shortest decimal is that of `x`: 0.1 for 0.1f.

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/control_groups.h"
 #include "core/base/status.h"
 #include "core/base/system.h"
 
@@ -45,19 +45,12 @@ bool Spin(F done) {
 void RequireThreads(int count) {
   std::atomic<bool> done = false;
   std::vector<std::thread> threads;
-  const auto end = [&] {
+  const absl::Cleanup end = [&] {
     done = true;
     done.notify_all();
     for (std::thread& thread : threads) thread.join();
   };
-  try {
-    while (static_cast<int>(threads.size()) < count)
-      threads.emplace_back([&] { done.wait(false); });
-  } catch (...) {
-    end();
-    throw;
-  }
-  end();
+  while (static_cast<int>(threads.size()) < count) threads.emplace_back([&] { done.wait(false); });
 }
 
 // A thread pool inside one long OpenMP region. At the end of every region libgomp spins for

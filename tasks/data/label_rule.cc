@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "core/base/decimal.h"
+#include "core/base/text.h"
 #include "tasks/data/readers.h"
 
 namespace cloze {

@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "tasks/data/label_rule.h"
 

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "core/base/decimal.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 

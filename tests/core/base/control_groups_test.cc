@@ -1,4 +1,4 @@
-#include "core/base/control_groups.h"
+#include "core/base/system.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

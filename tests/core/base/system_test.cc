@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/base/control_groups.h"
 #include "core/base/file.h"
 #include "tests/test_folder.h"
 
