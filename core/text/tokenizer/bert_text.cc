@@ -49,7 +49,7 @@ class BertNormalizer final : public Normalizer {
   }
 
   bool MovesCharacters(absl::string_view raw) const override {
-    // Code points below U+1000 stay in their places; the first bytes of others are above 0xE0.
+    // Code points below U+0300 stay in their places; the first bytes of others are above 0xCB.
     for (size_t at = 0; options_.strip_accents && at < raw.size();) {
       uint64_t eight = 0x80;
       if (at + 8 <= raw.size()) std::memcpy(&eight, raw.data() + at, 8);
@@ -57,7 +57,7 @@ class BertNormalizer final : public Normalizer {
         at += 8;
         continue;
       }
-      if (static_cast<unsigned char>(raw[at]) <= 0xE0) {
+      if (static_cast<unsigned char>(raw[at]) <= 0xCB) {
         ++at;
         continue;
       }

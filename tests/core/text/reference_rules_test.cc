@@ -164,7 +164,7 @@ TEST(ReferenceRules, MarksThatStripAccentsKeepChangePlaces) {
   Json json = WordPieceFile();
   Json& vocab = json["model"]["vocab"];
   for (const char* token :
-      {"\U0001D157", "\U0001D165", "##\U0001D165", "\u1BF2", "##\u1BF2", "##b"})
+      {"\U0001D157", "\U0001D165", "##\U0001D165", "\u1BF2", "##\u1BF2", "##b", "\u08DE"})
     vocab[token] = vocab.size();
   const std::pair<const char*, const char*> cases[] = {
       {"\U0001D15E\u0301", "\U0001D157 0-1 ##\U0001D165 0-1"},
@@ -172,6 +172,7 @@ TEST(ReferenceRules, MarksThatStripAccentsKeepChangePlaces) {
       {"\U0001D15E\u0334\u0334 a", "\U0001D157 0-1 ##\U0001D165 2-3 a 4-5"},
       {"\U0001D15E\u200D\u0334", "\U0001D157 0-1 ##\U0001D165 2-3"},
       {"\U0001D15E\u1BF2,\u0334a", "\U0001D157 0-1 ##\u1BF2 1-2 ##\U0001D165 1-2 <unk> 2-3 a 4-5"},
+      {"\u08DE\u0323", "\u08DE 1-2"},  // a mark that the reference does not know
       {"\U0001D165\u1BF2", "\u1BF2 0-1 ##\U0001D165 1-2"},
       {"\U0001D165\u4E00\u0334", "\U0001D165 0-1 <unk> 1-2"},
       {" \u0334\U0001D165", "\U0001D165 2-3"},
