@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/base/philox.h"
-#include "core/ops/sample.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {

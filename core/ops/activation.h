@@ -9,8 +9,7 @@ namespace cloze {
 
 // y = act(u). u, y [rows, cols] without gaps.
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y);
-// Recomputes y = act(u); du = dy act'(u), may be dy; dbias [cols] += column sums of du, unless it
-// is null.
+// Recomputes y = act(u); du = dy act'(u), may be dy; dbias [cols] += column sums of du; or null.
 void ActivationBackward(
     ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du);
 

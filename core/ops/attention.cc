@@ -11,8 +11,7 @@
 namespace cloze {
 namespace {
 
-// Largest number of partial gradient sums of relative positions per head. Each is one task and
-// needs its own memory.
+// Most partial gradient sums of relative positions per head; each is a task with its own memory.
 constexpr int64_t kGradientParts = 8;
 
 using Offsets = absl::Span<const int32_t>;
@@ -72,8 +71,7 @@ struct Plan {
   }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
 
-  // Returns the work of `products` products with the visible part of a [queries, keys] matrix per
-  // head.
+  // Returns the work of `products` products with the visible scores [queries, keys] of each head.
   double Flop(int products) const {
     double pairs = 0;
     for (int64_t s = 0; s < sequences; ++s) {
@@ -93,8 +91,7 @@ struct Plan {
     return 2.0 * products * pairs * shape.heads * dim;
   }
 
-  // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
-  // `group`.
+  // Returns a task's part of `m` [rows, n heads dim], in columns of group `group`.
   void* ColumnsOf(ConstMat m, Offsets cu_seqlens, int64_t task, int64_t group = 0) const {
     const int64_t row = cu_seqlens[task / shape.heads],
                   column = (group * shape.heads + task % shape.heads) * dim;
@@ -214,6 +211,34 @@ void CrossAttentionBackward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout
     const AttentionShape& shape, Offsets keys, const DropoutSite& dropout, Arena& arena, Mat dq,
     Mat dkv) {
   Backward(q, kv, out, dout, lse, shape, keys, dropout, arena, dq, dkv, {});
+}
+
+void DecodeAttention(ConstMat q, ConstMat cache, absl::Span<const int32_t> seen,
+    absl::Span<const int32_t> ends, int heads, Arena& arena, Mat out) {
+  CLOZE_CHECK(cache.cols == 2 * q.cols && q.type == cache.type && q.type == out.type);
+  const Arena::Mark mark = arena.mark();
+  const int64_t dim = q.cols / heads, queries = ends.size(), size = std::ssize(seen) + dim;
+  float* const scratch = arena.NewArray<float>(size * Threads());
+  const Op op("attention to cache", [&] {
+    const ConstMat read = Rows(cache, 0, seen.size());
+    return MemoryCost({q, read, out}, 4.0 * static_cast<double>(seen.size() * q.cols));
+  });
+  if (op.dry()) return arena.Rewind(mark);
+  ParallelFor(queries * heads, [&](int64_t task) {
+    const int64_t i = task / heads, column = task % heads * dim, begin = i > 0 ? ends[i - 1] : 0;
+    GetKernels().decode_attention[q.type]({.keys = ends[i] - begin,
+        .head_dim = dim,
+        .stride = cache.stride,
+        .rows = seen.data() + begin,
+        .q = Columns(Rows(q, i, 1), column, dim).data,
+        .k = Columns(cache, column, dim).data,
+        .v = Columns(cache, q.cols + column, dim).data,
+        .out = Columns(Rows(out, i, 1), column, dim).data,
+        .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
+        .scratch = scratch + ThreadIndex() * size});
+  });
+  ZeroRowsFrom(out, queries);
+  arena.Rewind(mark);
 }
 
 }  // namespace cloze

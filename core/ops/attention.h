@@ -24,8 +24,7 @@ struct AttentionShape {
   // Visibility::prefix of each sequence (0: none), for example the length of a prompt that all
   // causal queries see. Empty: visible.prefix for all.
   absl::Span<const int32_t> prefixes = {};
-  // True for sequences with causal attention, whose queries see no later keys except those of a
-  // prefix. Empty: none.
+  // True for causal sequences: queries see no later keys but those of a prefix. Empty: none.
   absl::Span<const uint8_t> causal = {};
   // True: sequences in bf16 of kInt8AttentionTokens to kInt8MaxDepth tokens use products of int8
   // on CPUs where these are faster, unless they are causal or have a prefix, `relative` or dropout,
@@ -56,6 +55,13 @@ void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
 void CrossAttentionBackward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float* lse,
     const AttentionShape& shape, absl::Span<const int32_t> key_seqlens, const DropoutSite& dropout,
     Arena& arena, Mat dq, Mat dkv);
+
+// Attention of a generating decoder to the cached keys and values of earlier tokens:
+// out [n, heads dim] = softmax(q k^T / sqrt(dim)) v for q [n, heads dim] and a cache [., 2 heads
+// dim] of keys and values. Query i sees the rows seen[ends[i - 1]] ... seen[ends[i] - 1] of the
+// cache (ends[-1] is 0). Rows of out without a query become zero.
+void DecodeAttention(ConstMat q, ConstMat cache, absl::Span<const int32_t> seen,
+    absl::Span<const int32_t> ends, int heads, Arena& arena, Mat out);
 
 }  // namespace cloze
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/ops/op.h"
-#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {

@@ -31,7 +31,7 @@ void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
   CLOZE_CHECK(x.cols <= kMaxDropoutRow);
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().dropout[x.type](
-        end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));
+        end - begin, x.cols, x.at(begin, 0), y.at(begin, 0), RowsFrom(site, begin));
   });
 }
 

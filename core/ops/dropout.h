@@ -9,8 +9,7 @@
 
 namespace cloze {
 
-// Coordinates of packed rows, which determine their random numbers independently of the batch.
-// Arrays of [rows].
+// Coordinates of packed rows [rows], which alone determine their random numbers.
 struct RowCoordinates {
   const uint64_t* example = nullptr;  // global number of the row's example
   const int32_t* position = nullptr;  // of the row in its sequence
@@ -24,8 +23,7 @@ struct DropoutSite {
   RowCoordinates rows;
 };
 
-// y = dropout(x); its backward is the same function of dy. x, y [rows, cols] without gaps; may be
-// the same.
+// y = dropout(x), also in place; backward it is the same of dy. x, y [rows, cols] without gaps.
 void Dropout(ConstMat x, const DropoutSite& site, Mat y);
 
 // Returns the kernels' description of `site` for rows from `row` on.

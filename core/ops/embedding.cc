@@ -15,12 +15,10 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols &&
               (positions.empty() || positions.cols == x.cols) &&
               (types.empty() || types.cols == x.cols));
-  const Op op("embedding", [&] { return MemoryCost({x, x}); });
-  if (op.dry()) return;
-  ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
+  ForRowChunks("embedding", {x, x}, x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[x.type](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
         positions.empty() ? nullptr : pos + begin, types.f32(),
-        types.empty() ? nullptr : type + begin, Rows(x, begin, 0).data);
+        types.empty() ? nullptr : type + begin, x.at(begin, 0));
   });
 }
 

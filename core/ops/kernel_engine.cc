@@ -4,8 +4,7 @@
 namespace cloze {
 namespace {
 
-// Size of the part of a weight gradient's operands that is packed into panels at a time: tokens,
-// and columns of the wider operand.
+// Tokens, and columns of the wider operand, of a weight gradient that are packed at a time.
 constexpr int64_t kTokens = 1024, kCols = 256;
 constexpr int64_t kGradientRows = 128, kGradientCols = 256;  // of a tile of the gradient
 

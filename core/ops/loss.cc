@@ -56,7 +56,7 @@ LossSum SoftmaxCrossEntropy(
     Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
   return SumRows(logits, 4, arena, [&](int64_t r) {
     const LossRow row = GetKernels().softmax_loss[logits.type](
-        logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
+        logits.cols, logits.at(r, 0), targets[r], gradient_scale);
     return LossSum{row.loss, row.best == targets[r]};
   });
 }
@@ -64,10 +64,10 @@ LossSum SoftmaxCrossEntropy(
 void RowLosses(Mat logits, const int32_t* targets, absl::Span<double> losses) {
   ParallelChunks(logits.rows, 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      losses[r] = GetKernels()
-                      .softmax_loss[logits.type](
-                          logits.cols, Rows(logits, r, 0).data, targets[r], /*gradient=*/0)
-                      .loss;
+      losses[r] =
+          GetKernels()
+              .softmax_loss[logits.type](logits.cols, logits.at(r, 0), targets[r], /*gradient=*/0)
+              .loss;
     }
   });
 }

@@ -22,9 +22,7 @@ NormArgs ArgsOf(int64_t begin, int64_t end, ConstMat x, ConstMat residual, Const
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y, NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
-  const Op op("norm", [&] { return MemoryCost({x, residual, z, y}); });
-  if (op.dry()) return;
-  ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
+  ForRowChunks("norm", {x, residual, z, y}, y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[y.type](ArgsOf(begin, end, x, residual, z, y, stats, p, in, out));
   });
 }

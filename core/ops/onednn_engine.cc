@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "core/base/hash_map.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
@@ -14,33 +15,24 @@ namespace {
 
 using dnnl::memory;
 
-// Delays signals of this thread during its lifetime. oneDNN's f32 kernels for AVX512 keep data
-// where the system writes the frame of a signal handler, which damaged results or the heap.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t signals;
-    ::sigfillset(&signals);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-      ::sigdelset(&signals, fault);
-    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  }
-  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
+// Delays signals of this thread while the returned object lives. oneDNN's f32 kernels for AVX512
+// keep data where the system writes the frame of a signal handler, which damaged results or the
+// heap.
+auto WithoutSignals() {
+  sigset_t signals, before;
+  ::sigfillset(&signals);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+    ::sigdelset(&signals, fault);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before);
+  return absl::Cleanup([before] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
+}
 
 // oneDNN splits long sums over threads, so the last bits would depend on their number. Therefore
 // results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
-// one thread. oneDNN's kernels are 15 % faster (Zen 4) if a tile has all columns of the result, so
-// rows are cut unless there are too few.
+// one thread. Tiles with all columns are 15 % faster (Zen 4), so rows are cut unless too few.
 //
 // Its fast kernels also require results without gaps between rows; the others are half as fast in
-// bf16 and take 25 ms to generate at first use. So a tile of some columns is computed separately
-// and copied.
+// bf16 and take 25 ms to generate at first use. So tiles of some columns are copied.
 constexpr int64_t kMinTileCols = 128;
 int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.rows >= 1024) return 128;
@@ -103,8 +95,7 @@ void CopyRows(ConstMat from, Mat to) {
 struct Worker {
   dnnl::stream stream;
   LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
-  // Of each primitive. Only their addresses change between tiles, because creating them takes
-  // longer than a small product.
+  // Of each primitive; between tiles only addresses change, as creating them takes long.
   HashMap<const Cached*, std::unordered_map<int, memory>> arguments = {};
 };
 
@@ -215,7 +206,7 @@ class OneDnnEngine : public MatmulEngine {
     });
     ParallelFor(reorders_.size(), [&](int64_t i) {
       auto& [from, to] = reorders_[i];
-      const WithoutSignals guard;
+      const auto guard = WithoutSignals();
       dnnl::reorder(from, to).execute(workers_[ThreadIndex()].stream, from, to);
       workers_[ThreadIndex()].stream.wait();
     });
@@ -272,7 +263,7 @@ class OneDnnEngine : public MatmulEngine {
     if (tile.bias != nullptr) set(DNNL_ARG_BIAS, tile.bias);
     if (tile.cached->scratch > 0) set(DNNL_ARG_SCRATCHPAD, worker.scratch.get());
     {
-      const WithoutSignals guard;
+      const auto guard = WithoutSignals();
       tile.cached->primitive.execute(worker.stream, args);
       worker.stream.wait();
     }

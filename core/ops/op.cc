@@ -87,11 +87,15 @@ OpCost MemoryCost(std::initializer_list<ConstMat> mats, double flop) {
 
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f) {
-  const Op scope(op, [&] { return MemoryCost(mats); });
-  if (scope.dry()) return;
-  ParallelChunks(rows, kRowChunk, [&](int64_t begin, int64_t end) {
+  ForRowChunks(op, mats, rows, kRowChunk, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) f(r);
   });
+}
+
+void ForRowChunks(const char* op, std::initializer_list<ConstMat> mats, int64_t rows, int64_t chunk,
+    absl::FunctionRef<void(int64_t begin, int64_t end)> f) {
+  const Op scope(op, [&] { return MemoryCost(mats); });
+  if (!scope.dry()) ParallelChunks(rows, chunk, f);
 }
 
 void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,

@@ -19,9 +19,11 @@ inline constexpr int64_t kRowChunk = 64;
 // Returns the cost of reading or writing each of `mats` once; empty ones cost nothing.
 OpCost MemoryCost(std::initializer_list<ConstMat> mats, double flop = 0);
 
-// Runs a whole op with the cost MemoryCost(mats): calls f(row) for each row, except in a dry run.
+// Run an op with the cost MemoryCost(mats), unless dry: f for each row, or each `chunk` rows.
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f);
+void ForRowChunks(const char* op, std::initializer_list<ConstMat> mats, int64_t rows, int64_t chunk,
+    absl::FunctionRef<void(int64_t begin, int64_t end)> f);
 
 // Calls f(begin, end, partial) for each chunk of rows, which accumulates in its own partial [cols];
 // then sum[c] += all partials in order of rows, unless sum is null: the same bits for any number of

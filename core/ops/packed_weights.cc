@@ -1,6 +1,5 @@
-#include "core/ops/packed_weights.h"
-
 #include "absl/algorithm/container.h"
+#include "core/ops/matmul_engine.h"
 #include "core/ops/op.h"
 
 namespace cloze {

@@ -70,10 +70,7 @@ RelativeArgs RelativeScores::Args(int64_t head) const {
       .keys = of_head(keys_.transposed, table_size_),
       .queries = of_head(queries_.transposed, table_size_),
       .key_pairs = of_head(keys_.pairs, table_size_),
-      .query_pairs = of_head(queries_.pairs, table_size_),
-      .dbias = nullptr,
-      .dkeys = nullptr,
-      .dqueries = nullptr};
+      .query_pairs = of_head(queries_.pairs, table_size_)};
 }
 
 RelativeArgs RelativeScores::ArgsOfPart(int64_t head, int64_t part) const {

@@ -9,12 +9,10 @@ namespace {
 
 void Rotate(const char* name, ConstMat table, const int32_t* position, float sign, Mat x) {
   CLOZE_CHECK(x.cols % table.cols == 0);
-  const Op op(name, [&] { return MemoryCost({x, x}); });
-  if (op.dry()) return;
-  ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
+  ForRowChunks(name, {x, x}, x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().rotate[x.type]({end - begin, x.cols / table.cols, table.cols, x.stride,
                                     position + begin, table.f32(), sign},
-        Rows(x, begin, 0).data);
+        x.at(begin, 0));
   });
 }
 

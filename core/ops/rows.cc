@@ -1,8 +1,10 @@
 #include "core/ops/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "core/ops/op.h"
 
@@ -10,7 +12,7 @@ namespace cloze {
 namespace {
 
 void CopyRow(ConstMat from, int64_t row, Mat to, int64_t to_row) {
-  std::memcpy(Rows(to, to_row, 1).data, Rows(from, row, 1).data, from.cols * SizeOf(from.type));
+  std::memcpy(to.at(to_row, 0), from.at(row, 0), from.cols * SizeOf(from.type));
 }
 
 float ElementOf(ConstMat m, int64_t r, int64_t c) {
@@ -21,16 +23,14 @@ float ElementOf(ConstMat m, int64_t r, int64_t c) {
 
 void Axpby(float a, ConstMat x, float b, Mat y) {
   CLOZE_CHECK(x.rows == y.rows && x.cols == y.cols && x.type == y.type);
-  ForRows("axpby", {x, y}, x.rows, [&](int64_t r) {
-    GetKernels().axpby[x.type](x.cols, a, Rows(x, r, 1).data, b, Rows(y, r, 1).data);
-  });
+  ForRows("axpby", {x, y}, x.rows,
+      [&](int64_t r) { GetKernels().axpby[x.type](x.cols, a, x.at(r, 0), b, y.at(r, 0)); });
 }
 
 void Convert(ConstMat src, Mat dst) {
   CLOZE_CHECK(src.rows == dst.rows && src.cols == dst.cols);
   ForRows("convert", {src, dst}, src.rows, [&](int64_t r) {
-    GetKernels().convert[src.type](
-        src.cols, Rows(src, r, 1).data, dst.type == DType::kBf16, Rows(dst, r, 1).data);
+    GetKernels().convert[src.type](src.cols, src.at(r, 0), dst.type == DType::kBf16, dst.at(r, 0));
   });
 }
 
@@ -38,7 +38,7 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
   if (sum == nullptr) return;
   const Op op("column sums", [&] { return MemoryCost({x}); });
   ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
-    GetKernels().column_sum[x.type](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
+    GetKernels().column_sum[x.type](end - begin, x.cols, x.at(begin, 0), x.stride, partial);
   });
 }
 
@@ -54,6 +54,13 @@ void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   ForRows("scatter", {dy, dx}, rows.size(), [&](int64_t i) { CopyRow(dy, i, dx, rows[i]); });
 }
 
+void KeepRows(ConstMat x, absl::Span<const int32_t> rows, Mat cache) {
+  CLOZE_CHECK(x.cols == cache.cols && x.type == cache.type && x.rows >= std::ssize(rows));
+  const ConstMat kept = Rows(x, 0, std::ssize(rows));
+  ForRows("keep keys and values", {kept, kept}, kept.rows,
+      [&](int64_t i) { CopyRow(x, i, cache, rows[i]); });
+}
+
 void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type);
   const Arena::Mark mark = arena.mark();
@@ -67,7 +74,7 @@ void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Ma
     float* sum = sums.f32(i);
     GetKernels().sum_rows[x.type](count, x.cols, x.data, order + ranges[i].begin, sum, false);
     GetKernels().axpby.f32(x.cols, 1.0f / static_cast<float>(count), sum, 0, sum);
-    GetKernels().convert.f32(x.cols, sum, y.type == DType::kBf16, Rows(y, i, 1).data);
+    GetKernels().convert.f32(x.cols, sum, y.type == DType::kBf16, y.at(i, 0));
   });
   ZeroRowsFrom(y, ranges.size());
   arena.Rewind(mark);
@@ -79,7 +86,7 @@ void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx)
   ForRows("average rows backward", {dy, dx}, ranges.size(), [&](int64_t i) {
     const float share = 1.0f / static_cast<float>(ranges[i].end - ranges[i].begin);
     for (int32_t r = ranges[i].begin; r < ranges[i].end; ++r)
-      GetKernels().axpby[dy.type](dy.cols, share, Rows(dy, i, 1).data, 0, Rows(dx, r, 1).data);
+      GetKernels().axpby[dy.type](dy.cols, share, dy.at(i, 0), 0, dx.at(r, 0));
   });
 }
 
@@ -110,8 +117,7 @@ void MaxRowsBackward(ConstMat dy, const int32_t* at, int64_t count, Mat dx) {
 void ZeroRowsFrom(Mat m, int64_t begin) {
   const Op op("zero", [&] { return MemoryCost({Rows(m, begin, m.rows - begin)}); });
   if (op.dry()) return;
-  for (int64_t r = begin; r < m.rows; ++r)
-    std::memset(Rows(m, r, 1).data, 0, m.cols * SizeOf(m.type));
+  for (int64_t r = begin; r < m.rows; ++r) std::memset(m.at(r, 0), 0, m.cols * SizeOf(m.type));
 }
 
 RowCoordinates GatherCoordinates(
@@ -126,6 +132,26 @@ RowCoordinates GatherCoordinates(
     position[i] = i < count ? all.position[rows[i]] : 0;
   }
   return {example, position};
+}
+
+void SampleRows(ConstMat logits, const float* uniforms, int32_t* samples) {
+  ForRowChunks("samples", {logits}, logits.rows, 4, [&](int64_t begin, int64_t end) {
+    std::vector<float> x(logits.cols);
+    for (int64_t r = begin; r < end; ++r) {
+      GetKernels().convert[logits.type](logits.cols, logits.at(r, 0), false, x.data());
+      const float max = *std::max_element(x.begin(), x.end());
+      double sum = 0, passed = 0;
+      for (float& value : x) sum += value = std::exp(value - max);
+      const double limit = uniforms[r] * sum;
+      int32_t label = 0;
+      for (int32_t c = 0; c < logits.cols; ++c) {
+        passed += x[c];
+        if (x[c] > 0) label = c;  // the last one if rounding keeps `passed` below
+        if (passed > limit) break;
+      }
+      samples[r] = label;
+    }
+  });
 }
 
 }  // namespace cloze

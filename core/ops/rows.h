@@ -1,4 +1,4 @@
-// Linear combinations, conversions, column sums and selections of rows.
+// Linear combinations, conversions, column sums, selections and samples of rows.
 #ifndef CLOZE_CORE_OPS_ROWS_H_
 #define CLOZE_CORE_OPS_ROWS_H_
 
@@ -19,10 +19,11 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 
 // y[i] = x[rows[i]]; further rows of y become zero.
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
+// Copies row i of x to row rows[i] of cache, for all `rows`. Both have the same columns and type.
+void KeepRows(ConstMat x, absl::Span<const int32_t> rows, Mat cache);
 // Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i]; all other rows of dx become zero.
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
-// y[i] = mean, summed in f32, of rows [begin, end) of x for ranges[i], which must not be empty;
-// further rows of y become zero.
+// y[i] = mean, summed in f32, of rows ranges[i] of x, never empty; further rows of y become zero.
 struct RowRange {
   int32_t begin, end;
 };
@@ -39,6 +40,11 @@ void ZeroRowsFrom(Mat m, int64_t begin);
 // Returns the coordinates of `rows`, then zeros up to `padded` rows, in the arena.
 RowCoordinates GatherCoordinates(
     const RowCoordinates& all, absl::Span<const int32_t> rows, int64_t padded, Arena& arena);
+
+// Draws samples [rows] from softmax(logits), logits [rows, labels] f32 or bf16: the first label at
+// which the distribution function exceeds the row's number in uniforms [rows], each in [0, 1). Rows
+// with NaN get any label.
+void SampleRows(ConstMat logits, const float* uniforms, int32_t* samples);
 
 }  // namespace cloze
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/threads.h"
-#include "core/ops/word_vectors.h"
+#include "core/ops/kernels/kernels.h"
 
 namespace cloze {
 namespace {
@@ -68,8 +68,7 @@ VectorTrainer::VectorTrainer(const Corpus& corpus, const VectorOptions& options)
   PlanBatches();
 }
 
-// Limits the updates of the most frequent word in a batch, because updates of one batch do not see
-// each other.
+// Limits the updates of the most frequent word in a batch: they do not see each other.
 void VectorTrainer::PlanBatches() {
   const auto total = static_cast<double>(corpus_.text.size());
   double kept = 0, roots = 0, most = 0;
@@ -177,11 +176,11 @@ void VectorTrainer::Learn(Chunk& chunk, double rate) const {
   }
   chunk.loss = 0;
   chunk.targets = 0;
-  const ConstMat input = View(input_.as<float>().data(), subwords_.rows(), stride_);
   for (int64_t i = 0; i < n; ++i) {
     float* sum = chunk.sums.data() + i * stride_;
     const auto rows = subwords_.of(chunk.words[i].id);
-    SumTableRows(input, rows, View(sum, 1, stride_));
+    GetKernels().sum_rows.f32(
+        std::ssize(rows), stride_, input_.as<float>().data(), rows.data(), sum, false);
     if (options_.cbow) continue;
     for (int64_t c = 0; c < stride_; ++c) sum[c] /= static_cast<float>(rows.size());
   }
@@ -220,10 +219,16 @@ void VectorTrainer::LearnWord(Chunk& chunk, int64_t at, double rate) const {
     }
   }
   chunk.factors.resize(std::max(chunk.factors.size(), chunk.rows.size()));
-  const ConstMat output = View(output_.as<float>().data(), std::ssize(corpus_.words), stride_);
-  chunk.loss +=
-      NegativeSampling(View(hidden, 1, stride_), output, chunk.rows, 1 + options_.negatives,
-          static_cast<float>(rate), absl::MakeSpan(chunk.factors), View(gradient, 1, stride_));
+  const int64_t group = 1 + options_.negatives;
+  chunk.loss += GetKernels().negative_sampling({.cols = stride_,
+      .hidden = hidden,
+      .table = output_.as<float>().data(),
+      .groups = std::ssize(chunk.rows) / group,
+      .group_size = group,
+      .rows = chunk.rows.data(),
+      .rate = static_cast<float>(rate),
+      .factors = chunk.factors.data(),
+      .gradient = gradient});
   for (size_t i = 0; i < chunk.rows.size(); ++i)
     Add(&chunk.output, {chunk.rows[i], static_cast<int32_t>(at), chunk.factors[i]});
   if (!options_.cbow) return;
@@ -246,16 +251,13 @@ void VectorTrainer::AddTarget(Chunk& chunk, int32_t target, Source* source) cons
 }
 
 void VectorTrainer::Update() {
-  const Mat input = View(input_.as<float>().data(), subwords_.rows(), stride_);
-  const Mat output = View(output_.as<float>().data(), std::ssize(corpus_.words), stride_);
   ParallelFor(2 * kParts, [&](int64_t task) {
+    const bool input = task < kParts;
     for (Chunk& chunk : chunks_) {
-      const auto n = std::ssize(chunk.words);
-      float* hidden = options_.cbow ? chunk.hidden.data() : chunk.sums.data();
-      if (task < kParts)
-        AddRows(chunk.input[task], View(chunk.gradients.data(), n, stride_), input);
-      else
-        AddRows(chunk.output[task - kParts], View(hidden, n, stride_), output);
+      const std::vector<float>& hidden = options_.cbow ? chunk.hidden : chunk.sums;
+      const std::vector<RowUpdate>& updates = (input ? chunk.input : chunk.output)[task % kParts];
+      GetKernels().add_rows(std::ssize(updates), updates.data(), stride_,
+          (input ? chunk.gradients : hidden).data(), (input ? input_ : output_).as<float>().data());
     }
   });
 }

@@ -3,7 +3,6 @@
 #include <array>
 #include <limits>
 
-#include "core/ops/decode.h"
 #include "core/ops/rotary.h"
 #include "core/ops/rows.h"
 #include "encoder/graph/ops.h"

@@ -1,7 +1,7 @@
 #include "encoder/modules/cross_attention.h"
 
 #include "core/ops/attention.h"
-#include "core/ops/decode.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 

@@ -10,8 +10,7 @@
 namespace cloze {
 namespace {
 
-// Operands consist of units of 32 bits: one f32, or, if the CPU multiplies bf16 (kPair 2), two bf16
-// that are adjacent in the sum.
+// Operands consist of 32-bit units: one f32 or, where kPair is 2, two bf16 adjacent in the sum.
 #ifdef __AVX512BF16__
 constexpr bool kMultipliesBf16 = true;
 #else
@@ -232,14 +231,7 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
     m += M;
   };
   for (int64_t tiles = CeilDiv(g.rows, kTileRows); tiles > 0; --tiles) {
-    switch (CeilDiv(g.rows - m, tiles)) {
-      case 6: tile.template operator()<6>(); break;
-      case 5: tile.template operator()<5>(); break;
-      case 4: tile.template operator()<4>(); break;
-      case 3: tile.template operator()<3>(); break;
-      case 2: tile.template operator()<2>(); break;
-      case 1: tile.template operator()<1>(); break;
-    }
+    WithConstant<kTileRows>(CeilDiv(g.rows - m, tiles), tile);
   }
 }
 
@@ -271,11 +263,7 @@ void Gemm(const GemmArgs& g) {
   int64_t n = 0;
   for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W)
     GemmColumns<pair, kTileVectors>(g, n);
-  switch ((g.cols - n) / W) {
-    case 3: return GemmColumns<pair, 3>(g, n);
-    case 2: return GemmColumns<pair, 2>(g, n);
-    case 1: return GemmColumns<pair, 1>(g, n);
-  }
+  WithConstant<kTileVectors - 1>((g.cols - n) / W, [&]<int N>() { GemmColumns<pair, N>(g, n); });
 }
 
 }  // namespace

@@ -94,8 +94,7 @@ CLOZE_INLINE void FinishInt8(
 
 #ifdef __AMX_INT8__
 
-// The matrix unit computes the sums of a block, whose panel has the layout of tiles, while the rows
-// of the block before are finished.
+// The matrix unit sums a block, whose panel is laid out in tiles, while the one before is finished.
 template <typename T>
 void Int8Product(const Int8ProductArgs& p) {
   const AmxTiles unit;
@@ -258,12 +257,7 @@ void Int8TileSums(
 // Fetches half a panel from `ahead` on.
 CLOZE_INLINE void Int8Sums(const Int8Rows& x, int64_t m, int64_t rows, const int8_t* w,
     const int8_t* ahead, int32_t* sums) {
-  const auto choose = [&]<int M>(auto next) {
-    if (rows == M) return Int8TileSums<M>(x, m, w, ahead, sums);
-    if constexpr (M > 1) next.template operator()<M - 1>(next);
-  };
-  const auto step = [&]<int M>(auto self) { choose.template operator()<M>(self); };
-  step.template operator()<kInt8TileRows>(step);
+  WithConstant<kInt8TileRows>(rows, [&]<int M>() { Int8TileSums<M>(x, m, w, ahead, sums); });
 }
 
 // Calls f(tile, its first row, its rows) for tiles of nearly equal height.

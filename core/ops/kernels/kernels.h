@@ -11,7 +11,6 @@
 #include "core/ops/kernels/attention.h"
 #include "core/ops/kernels/decode.h"
 #include "core/ops/kernels/dropout.h"
-#include "core/ops/kernels/embedding.h"
 #include "core/ops/kernels/f32_product.h"
 #include "core/ops/kernels/int8.h"
 #include "core/ops/kernels/int8_attention.h"

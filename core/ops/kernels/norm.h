@@ -1,5 +1,4 @@
-// Residual sum, dropout and layer norm in one pass; the backward pass also accumulates all column
-// sums.
+// Residual sum, dropout and layer norm in one pass; the backward pass accumulates column sums.
 #ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
 #define CLOZE_CORE_OPS_KERNELS_NORM_H_
 

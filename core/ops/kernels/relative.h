@@ -19,7 +19,8 @@ struct RelativeArgs {
   const float *keys, *queries;  // [units of head_dim, 2 span], packed
   // Backward only: packed pairs of rows [2 span, width], and gradients, accumulated.
   const float *key_pairs, *query_pairs;
-  float *dbias, *dkeys, *dqueries;  // [2 span], [2 span, width], [2 span, width]
+  float* dbias = nullptr;                       // [2 span]
+  float *dkeys = nullptr, *dqueries = nullptr;  // [2 span, width]
 };
 
 // Packs the vectors of one head for RelativeArgs.
@@ -58,8 +59,7 @@ CLOZE_INLINE void AddTo(int64_t n, const From* from, float* to) {
   for (int64_t c = 0; c < n; c += W) Store(to + c, Load(to + c) + Load(from + c));
 }
 
-// Adds to the scores [count, keys] of the queries from q on. query: their packed rows; key: those
-// of all keys.
+// Adds to the scores [count, keys] of queries from q on. query, key: packed rows, of all keys.
 template <typename T>
 void AddRelative(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count,
     const float* query, const float* key, float* scores) {

@@ -150,6 +150,13 @@ CLOZE_INLINE void ForLanes(int64_t n, F f) {
   if (c < n) f(Position<false>{c, n - c});
 }
 
+// Calls f<n>() for n in [1, max]; does nothing for other n.
+template <int max, typename F>
+CLOZE_INLINE void WithConstant(int64_t n, const F& f) {
+  if (n == max) return f.template operator()<max>();
+  if constexpr (max > 1) WithConstant<max - 1>(n, f);
+}
+
 // 0, 1, 2, ...
 template <int... lane>
 CLOZE_INLINE VI Lanes(std::integer_sequence<int, lane...>) {

@@ -1,9 +1,9 @@
-#include "core/ops/decode.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/ops/attention.h"
+#include "core/ops/rows.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {

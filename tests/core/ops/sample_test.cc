@@ -1,6 +1,4 @@
 // Samples against a distribution function in double, and their frequencies.
-#include "core/ops/sample.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "core/base/threads.h"
 #include "core/ops/profile.h"
+#include "core/ops/rows.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {

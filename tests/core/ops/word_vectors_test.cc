@@ -1,9 +1,8 @@
-#include "core/ops/word_vectors.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/ops/kernels/kernels.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {
@@ -39,11 +38,18 @@ Entry NegativeSamplingEntry(int64_t cols) {
     std::vector<float> factors(kRowIds.size());
     std::vector<RowUpdate> updates;
     for (int i = 0; i < p.backwards; ++i) {
-      loss.f32()[0] = static_cast<float>(
-          NegativeSampling(hidden, table, kRowIds, kGroup, rate, absl::MakeSpan(factors), dhidden));
+      loss.f32()[0] = static_cast<float>(GetKernels().negative_sampling({.cols = cols,
+          .hidden = hidden.f32(),
+          .table = table.f32(),
+          .groups = std::ssize(kRowIds) / kGroup,
+          .group_size = kGroup,
+          .rows = kRowIds.data(),
+          .rate = rate,
+          .factors = factors.data(),
+          .gradient = dhidden.f32()}));
       updates.clear();
       for (size_t j = 0; j < kRowIds.size(); ++j) updates.push_back({kRowIds[j], 0, factors[j]});
-      AddRows(updates, hidden, dtable);
+      GetKernels().add_rows(std::ssize(updates), updates.data(), cols, hidden.f32(), dtable.f32());
     }
     Result r = {{Workspace::Get(loss)}, {}};
     if (!p.dout.empty()) r.gradients = {Workspace::Get(dhidden), Workspace::Get(dtable)};
@@ -69,7 +75,8 @@ Entry SumTableRowsEntry(int64_t cols) {
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat table = s.Put(p.inputs[0]), sum = s.New(1, cols);
-    SumTableRows(table, kRowIds, sum);
+    GetKernels().sum_rows.f32(
+        std::ssize(kRowIds), cols, table.f32(), kRowIds.data(), sum.f32(), false);
     return Result{{Workspace::Get(sum)}, {}};
   };
   return e;
