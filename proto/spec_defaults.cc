@@ -1,5 +1,4 @@
-// Values of fields that a spec does not set.
-#include "proto/spec_defaults.h"
+// Values of fields that a spec does not set, and those that it sets without effect.
 
 #include <google/protobuf/text_format.h>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
+#include "proto/spec_text.h"
 
 namespace cloze {
 namespace {
@@ -34,8 +34,7 @@ void FillDefaults(pb::Message* message) {
   }
 }
 
-// Clears the fields of *effective that `given` does not set and whose defaults are not those of the
-// architecture.
+// Clears fields of *effective that are not `given` and have another default in the architecture.
 void ClearOtherDefaults(
     const pb::Message& given, EncoderSpec::Architecture architecture, pb::Message* effective) {
   const pb::Descriptor* type = given.GetDescriptor();
@@ -132,6 +131,36 @@ std::vector<std::pair<std::string, std::string>> FieldsOf(const TaskSpec& spec, 
   std::vector<std::pair<std::string, std::string>> fields;
   AddFields(EffectiveSpec(spec), "", changed, &fields);
   return fields;
+}
+
+std::vector<std::string> FieldsWithoutEffect(const TaskSpec& spec) {
+  const MaskedLmSpec& masked = spec.masked_lm();
+  const bool spans = masked.unit() == MaskedLmSpec::SPAN,
+             several =
+                 spec.sequence_classification().kind() == SequenceClassificationSpec::MULTI_LABEL;
+  const struct {
+    const char* field;
+    bool used;
+    const char* why;
+  } rules[] = {{"masked_lm.mean_span", spans, "masked_lm.unit is not SPAN"},
+      {"masked_lm.longest_span", spans, "masked_lm.unit is not SPAN"},
+      {"masked_lm.causal_until", masked.causal_share() > 0, "masked_lm.causal_share is 0"},
+      {"masked_lm.warmup_share", masked.warmup_from_tokens() > 0,
+          "masked_lm.warmup_from_tokens is 0"},
+      {"sequence_classification.threshold", several, "it is for MULTI_LABEL"},
+      {"sequence_classification.label_separator", several, "it is for MULTI_LABEL"},
+      {"batch.warmup_share", spec.batch().warmup_from() < 1, "batch.warmup_from is 1"},
+      {"schedule.decay_share", spec.schedule().shape() == ScheduleSpec::TRAPEZOID,
+          "schedule.shape is not TRAPEZOID"},
+      {"evaluation.metric", spec.validation().files_size() > 0, "there is no validation data"}};
+  const auto changed = FieldsOf(spec, /*changed=*/true);
+  std::vector<std::string> warnings;
+  for (const auto& [field, used, why] : rules) {
+    const auto same = [name = field](const auto& entry) { return entry.first == name; };
+    if (!used && absl::c_any_of(changed, same))
+      warnings.push_back(absl::StrCat("warning: ", field, " has no effect: ", why));
+  }
+  return warnings;
 }
 
 std::string PrintEffective(const TaskSpec& spec) {

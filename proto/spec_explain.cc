@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
-#include "proto/spec_defaults.h"
+#include "proto/spec_text.h"
 
 namespace cloze {
 

@@ -1,9 +1,10 @@
-// The text of a spec: checks before protobuf parses it, places in it, and messages for its errors.
+// The text of a spec: checks before protobuf parses it, places in it, values, and error messages.
 #ifndef CLOZE_PROTO_SPEC_TEXT_H_
 #define CLOZE_PROTO_SPEC_TEXT_H_
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/message.h>
 
 #include <optional>
 #include <string>
@@ -13,6 +14,13 @@
 #include "core/base/status.h"
 
 namespace cloze {
+
+// True if the default is in the field's range. Otherwise it comes from the preset.
+bool DefaultIsValid(const google::protobuf::FieldDescriptor* field);
+
+// Returns the value of a singular field in text format, or its default if it is not set.
+std::string ValueText(
+    const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field);
 
 // True for a number that protobuf would read as octal: digits after a leading zero.
 bool IsOctal(absl::string_view number);

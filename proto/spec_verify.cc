@@ -1,5 +1,4 @@
-// Verifies specs: ranges from the (limits) of each field, and constraints between fields. Those of
-// a task are in spec_verify_tasks.cc.
+// Verifies specs: (limits) of fields, and constraints between them; spec_verify_tasks.cc: of tasks.
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
