@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"

@@ -2,7 +2,6 @@
 #include "core/base/json.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"

@@ -8,8 +8,7 @@
 
 namespace cloze {
 
-// The purpose of a random number, part of the key. The values must not change: results depend on
-// them.
+// The purpose of a random number, part of the key. Results depend on the values.
 enum class Purpose : uint32_t {
   kInit = 1,
   kMask = 2,

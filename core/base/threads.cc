@@ -28,8 +28,7 @@ namespace {
 thread_local int t_index = 0;
 thread_local bool t_inside = false;  // runs a task of a loop
 
-// Spins until `done`, for about ten microseconds: longer than most gaps between loops, but too
-// short to slow down other processes.
+// Spins until `done`, for about ten microseconds: longer than most gaps between loops.
 template <typename F>
 bool Spin(F done) {
   for (int i = 0; i < 1000; ++i) {
@@ -141,8 +140,7 @@ class Team {
   std::thread host_;
 };
 
-// The pool runs one loop at a time, guarded by `mutex`. Never destroyed, because its threads may
-// still wait when the process exits.
+// Runs one loop at a time, guarded by `mutex`. Never destroyed: threads may wait at the exit.
 struct Pool {
   std::mutex mutex;
   std::unique_ptr<Team> team;

@@ -30,17 +30,6 @@ void Ranks::GatherBytes(const void* mine, size_t n, void* all) {
   std::copy(numbers.begin(), numbers.end(), static_cast<uint8_t*>(all));
 }
 
-void Ranks::Broadcast(std::string* value) {
-  size_t bytes = value->size();
-  Broadcast(&bytes);
-  value->resize(bytes);
-  std::vector<Message> send, receive;
-  const auto length = static_cast<int64_t>(bytes);
-  for (int r = 1; r < size() && first(); ++r) send.push_back({r, value->data(), length});
-  if (!first()) receive.push_back({0, value->data(), length});
-  Exchange(send, receive);
-}
-
 std::vector<std::string> Ranks::Gather(std::string bytes) {
   const std::vector<size_t> sizes = Gather(bytes.size());
   std::vector<std::string> all(size());
