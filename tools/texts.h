@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/text_source.h"
+#include "core/base/file.h"
 #include "proto/training.pb.h"
 #include "tools/command.h"
 

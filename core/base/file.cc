@@ -29,6 +29,19 @@ Exit ExitOfOpen(int error) {
   return absl::c_linear_search(kOfTheFile, error) ? Exit::kNoInput : Exit::kIo;
 }
 
+class Lines : public TextSource {
+ public:
+  explicit Lines(LineReader reader) : reader_(std::move(reader)) {}
+
+  absl::StatusOr<bool> Next(std::string* text) override { return reader_.Next(text); }
+  absl::string_view end() const override { return reader_.line_end(); }
+  int64_t line() const override { return reader_.line_number(); }
+  int64_t position() const override { return reader_.stored_position(); }
+
+ private:
+  LineReader reader_;
+};
+
 }  // namespace
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
@@ -253,6 +266,17 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
     searched = size;
     RETURN_IF_ERROR(Fill());
   }
+}
+
+absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path) {
+  return OpenEncodedLines(path, Charset::kUtf8);
+}
+
+absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
+    const std::string& path, Charset fallback) {
+  ASSIGN_OR_RETURN(
+      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, fallback));
+  return std::make_unique<Lines>(std::move(reader));
 }
 
 }  // namespace cloze

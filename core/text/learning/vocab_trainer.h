@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/file.h"
 #include "core/base/status.h"
-#include "core/base/text_source.h"
 #include "core/text/tokenizer/schemes.h"
 
 namespace cloze {

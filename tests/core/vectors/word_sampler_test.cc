@@ -1,4 +1,4 @@
-#include "core/vectors/word_sampler.h"
+#include "core/vectors/trainer.h"
 
 #include <gtest/gtest.h>
 
