@@ -9,7 +9,7 @@
 
 #include "core/base/threads.h"
 #include "core/ops/profile.h"
-#include "tasks/update/gradient_shard.h"
+#include "tasks/update/sharded_params.h"
 
 namespace cloze {
 namespace {

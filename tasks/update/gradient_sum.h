@@ -1,5 +1,4 @@
-// The gradient of a step: the sum over its micro-batches, in an order that depends only on their
-// numbers.
+// The gradient of a step: the sum over micro-batches, in an order that only their numbers give.
 #ifndef CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
 #define CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
 

@@ -1,8 +1,8 @@
-// The trainable parameters of a model, divided among ranks: each updates its shard and gives the
-// result to the others.
+// The trainable parameters of a model; each rank updates a shard and gives it to the others.
 #ifndef CLOZE_TASKS_UPDATE_SHARDED_PARAMS_H_
 #define CLOZE_TASKS_UPDATE_SHARDED_PARAMS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,9 +10,50 @@
 #include "absl/functional/function_ref.h"
 #include "core/comm/ranks.h"
 #include "core/tensor/param_store.h"
-#include "tasks/update/gradient_shard.h"
 
 namespace cloze {
+
+// Floats in a slice of the flat gradients, which is never divided between ranks: slice i begins at
+// i * kSliceFloats and belongs to rank i mod ranks, so that each rank has a part of every layer.
+inline constexpr int64_t kSliceFloats = 1 << 17;
+
+inline int OwnerOf(int64_t gradient, int ranks) {
+  return static_cast<int>(gradient / kSliceFloats % ranks);
+}
+
+// The slices of one rank. Its arrays hold them one after the other.
+class Shard {
+ public:
+  // `n` flat gradients.
+  Shard(int rank, int ranks, int64_t n) : rank_(rank), ranks_(ranks), n_(n) {}
+
+  bool Has(int64_t gradient) const { return OwnerOf(gradient, ranks_) == rank_; }
+  // Returns the index in the rank's arrays of a gradient that it has.
+  int64_t OffsetOf(int64_t gradient) const {
+    return gradient / kSliceFloats / ranks_ * kSliceFloats + gradient % kSliceFloats;
+  }
+  // Calls f(first gradient, number of gradients) for each slice; of one rank, once for all.
+  template <typename F>
+  void ForEach(F f) const {
+    const int64_t n = ranks_ == 1 ? n_ : kSliceFloats;
+    for (int64_t at = rank_ * kSliceFloats; at < n_; at += ranks_ * n) f(at, std::min(n, n_ - at));
+  }
+  // Floats of the arrays.
+  int64_t size() const {
+    int64_t size = 0;
+    ForEach([&](int64_t, int64_t n) { size += n; });
+    return size;
+  }
+  // Returns an upper bound of the floats of any rank's arrays.
+  static int64_t MaxSize(int ranks, int64_t n) {
+    const int64_t slices = (n + kSliceFloats - 1) / kSliceFloats;
+    return std::min(n, (slices + ranks - 1) / ranks * kSliceFloats);
+  }
+
+ private:
+  int rank_, ranks_;
+  int64_t n_;
+};
 
 // An array with a float for every gradient, as checkpoints hold it.
 struct StateArray {
@@ -60,8 +101,7 @@ class ShardedParams {
     return OwnerOf(param.grad_offset, ranks_->size()) == ranks_->rank();
   }
 
-  // Collects the gradients of parameters that are updated as a whole where they are; other ranks
-  // set theirs to zero.
+  // Collects gradients of parameters where they are updated as a whole; others become zero.
   void GatherWholeGradients();
   // Gives the weights to all ranks, as passes read them. Rounded weights travel in `mail`, which
   // has the size of the gradients and is zero before and after.
@@ -81,8 +121,7 @@ class ShardedParams {
   };
   // Carries out the transfer of each slice, which may be empty.
   void Exchange(absl::FunctionRef<Transfer(const RoutedSlice&)> of_slice);
-  // Calls f(slice, its values [1, n] f32, its part of the mail as [1, n] bf16) in parallel for the
-  // narrow slices.
+  // Calls f(slice, its values [1, n] f32, its mail [1, n] bf16) in parallel for narrow slices.
   void ForNarrow(absl::Span<float> mail,
       absl::FunctionRef<void(const RoutedSlice&, Mat exact, Mat rounded)> f);
 

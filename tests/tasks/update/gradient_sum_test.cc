@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "absl/algorithm/container.h"
-#include "tasks/update/gradient_shard.h"
+#include "tasks/update/sharded_params.h"
 
 namespace cloze {
 namespace {
