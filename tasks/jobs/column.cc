@@ -1,5 +1,3 @@
-#include "tasks/jobs/column.h"
-
 #include <cmath>
 
 #include "absl/algorithm/container.h"
@@ -8,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/text.h"
 #include "tasks/data/label_rule.h"
+#include "tasks/jobs/data_guess.h"
 
 namespace cloze {
 namespace {

@@ -24,9 +24,7 @@ OrderedJson PartOf(const DataStats& stats, const DataDuplicates::SplitCounts& fo
 }
 
 std::string Bar(int64_t count, int64_t most) {
-  std::string bar;
-  for (int64_t i = 0; i < (30 * count + most - 1) / std::max<int64_t>(most, 1); ++i) bar += "#";
-  return bar;
+  return std::string((30 * count + most - 1) / std::max<int64_t>(most, 1), '#');
 }
 
 // Names the labels of one or two examples, unless all labels have few.

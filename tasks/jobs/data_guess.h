@@ -2,16 +2,67 @@
 #ifndef CLOZE_TASKS_JOBS_DATA_GUESS_H_
 #define CLOZE_TASKS_JOBS_DATA_GUESS_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "core/base/json.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
-#include "tasks/jobs/column.h"
 #include "tasks/jobs/new_spec.h"
 
 namespace cloze {
+
+// The content of a column of a table, or of a member of JSON lines.
+class Column {
+ public:
+  explicit Column(std::string name) : name_(std::move(name)) {}
+
+  void Add(const std::string& cell);
+  // Adds a JSON value: lists are kept apart, objects and null count as empty.
+  void Add(const OrderedJson& value);
+
+  // The name, or the number from 1 in a table without a header.
+  const std::string& name() const { return name_; }
+  int64_t empty() const { return empty_; }
+  // Counts of the values, in bytes as they are; only the first kMaxValues different ones.
+  const std::map<std::string, int64_t>& values() const { return values_; }
+  // Words of each cell.
+  const std::vector<int64_t>& words() const { return words_; }
+  double MeanBytes() const { return filled_ > 0 ? double(bytes_) / filled_ : 0; }
+
+  bool IsNumber() const { return filled_ > 0 && numbers_ == filled_; }
+  bool HasDecimalCommas() const { return IsNumber() && commas_ > 0; }
+  // True for numbers that are a quantity rather than classes: fractions, or many values.
+  bool IsQuantity() const;
+  // True for dates and times.
+  bool IsDate() const { return filled_ > 0 && numbers_ < filled_ && dates_ == filled_; }
+  // True for numbers or words that are different in each row.
+  bool IsId() const { return !IsText() && !fractions_ && Distinct() == rows_ && rows_ > 9; }
+  bool IsText() const;
+  // True for values that repeat, as classes do.
+  bool IsCategory() const;
+  // True if all values are JSON lists of strings; false without any.
+  bool IsList() const { return lists_ > 0 && lists_ == filled_; }
+  // Returns the separator of labels in a cell, "," for lists; "" if cells hold one label.
+  std::string Separator() const;
+  // Returns the counts of the parts of the values between separators.
+  std::map<std::string, int64_t> Parts(absl::string_view separator) const;
+  // Returns "Queue (8 values)", for comments.
+  std::string Describe() const;
+
+ private:
+  int64_t Distinct() const { return many_ ? rows_ : std::ssize(values_); }
+
+  std::string name_;
+  int64_t rows_ = 0, empty_ = 0, filled_ = 0, numbers_ = 0, commas_ = 0, dates_ = 0, lists_ = 0,
+          bytes_ = 0;
+  bool fractions_ = false, many_ = false;  // many_: values_ is not complete
+  std::vector<int64_t> words_;
+  std::map<std::string, int64_t> values_;
+};
 
 // The task that a model can learn from the data.
 enum class GuessedTask { kLanguageModel, kOneLabel, kSeveralLabels, kNumber, kTags, kAnswers };

@@ -10,9 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "tasks/jobs/best_run.h"
-#include "tasks/jobs/earlier_runs.h"
-#include "tasks/jobs/variants.h"
+#include "tasks/jobs/runs.h"
 #include "tasks/run/run_folder.h"
 
 namespace cloze {
@@ -66,8 +64,7 @@ std::string RepeatText(const SweepSummary& summary) {
   return ToJsonText(json);
 }
 
-// Trains variants of one spec in the folders of one directory: those of a sweep, or the seeds of
-// `repeat`.
+// Trains variants of a spec in folders of one directory: those of a sweep, or seeds of `repeat`.
 class Runs {
  public:
   Runs(

@@ -1,4 +1,4 @@
-#include "tasks/jobs/variants.h"
+// The runs of a sweep, or of `repeat`, before they are trained.
 
 #include <set>
 #include <utility>
@@ -9,21 +9,21 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "tasks/run/run_folder.h"
+#include "tasks/jobs/runs.h"
 
 namespace cloze {
 namespace {
 
 constexpr size_t kMaxRuns = 1000;
 
-struct Field {
+struct SweptField {
   std::string name;
   std::vector<std::string> values;
 };
 
-absl::StatusOr<Field> ParseSweep(const std::string& text) {
+absl::StatusOr<SweptField> ParseSweep(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-  const Field field = {parts.first, absl::StrSplit(parts.second, ',')};
+  const SweptField field = {parts.first, absl::StrSplit(parts.second, ',')};
   const auto fail = [&](const auto&... what) {
     return Error(Exit::kUsage, "sweep ", Quote(text), ": ", what...);
   };
@@ -41,7 +41,8 @@ absl::StatusOr<Field> ParseSweep(const std::string& text) {
 }
 
 // Returns "optimizer.learning_rate=1e-4"; characters that are no part of names become "_".
-std::string FolderOf(const std::vector<Field>& fields, const std::vector<std::string>& values) {
+std::string FolderOf(
+    const std::vector<SweptField>& fields, const std::vector<std::string>& values) {
   std::string name;
   for (size_t i = 0; i < fields.size(); ++i)
     absl::StrAppend(&name, i > 0 ? "," : "", fields[i].name, "=", values[i]);
@@ -68,7 +69,7 @@ absl::Status Assign(const std::string& field, const std::string& value, LoadedSp
 
 // Returns a run for each combination of values. All share one token cache.
 absl::StatusOr<std::vector<Variant>> Expand(
-    const LoadedSpec& loaded, const std::vector<Field>& fields, bool seeds) {
+    const LoadedSpec& loaded, const std::vector<SweptField>& fields, bool seeds) {
   std::vector<Variant> variants = {{{}, loaded}};
   for (const auto& [name, values] : fields) {
     if (const size_t runs = variants.size() * values.size(); runs > kMaxRuns)
@@ -102,10 +103,10 @@ bool IsOneOf(const std::vector<Variant>& variants, absl::string_view folder) {
 
 absl::StatusOr<std::vector<Variant>> SweepVariants(const LoadedSpec& loaded,
     const std::vector<std::string>& sweeps, std::vector<std::string>* names) {
-  std::vector<Field> fields;
+  std::vector<SweptField> fields;
   for (const std::string& sweep : sweeps) {
-    ASSIGN_OR_RETURN(Field field, ParseSweep(sweep));
-    if (absl::c_any_of(fields, [&](const Field& f) { return f.name == field.name; }))
+    ASSIGN_OR_RETURN(SweptField field, ParseSweep(sweep));
+    if (absl::c_any_of(fields, [&](const SweptField& f) { return f.name == field.name; }))
       return Error(Exit::kUsage, "sweep: ", Quote(field.name), " is given twice");
     names->push_back(field.name);
     fields.push_back(std::move(field));
@@ -116,7 +117,7 @@ absl::StatusOr<std::vector<Variant>> SweepVariants(const LoadedSpec& loaded,
 absl::StatusOr<std::vector<Variant>> SeedVariants(const LoadedSpec& loaded) {
   LoadedSpec one = loaded;
   one.spec.clear_repeat();
-  Field seeds = {"seed", {}};
+  SweptField seeds = {"seed", {}};
   for (int i = 0; i < loaded.spec.repeat(); ++i)
     seeds.values.push_back(absl::StrCat(loaded.spec.seed() + i));
   return Expand(one, {seeds}, true);

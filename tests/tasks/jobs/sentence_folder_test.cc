@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/manifest/manifest.h"
 #include "encoder/folder/sentence_vectors.h"
-#include "tasks/jobs/best_run.h"
+#include "tasks/jobs/runs.h"
 #include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 

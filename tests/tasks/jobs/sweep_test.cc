@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tasks/jobs/best_run.h"
+#include "tasks/jobs/runs.h"
 #include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
