@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <optional>
 
 #include "proto/tensorboard.pb.h"
@@ -30,9 +31,7 @@ uint32_t MaskedCrc(absl::string_view bytes) {
 }
 
 std::string LittleEndian(uint64_t value, int bytes) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
-  return out;
+  return std::string(reinterpret_cast<const char*>(&value), bytes);
 }
 
 // Returns the event at *offset and moves *offset behind it; nothing if no whole one is there.
@@ -40,7 +39,7 @@ std::optional<Event> NextEvent(const Fd& file, const std::string& path, int64_t*
   std::string head(kHeadBytes, '\0');
   if (!ReadAt(file, path, *offset, head.data(), kHeadBytes).ok()) return std::nullopt;
   uint64_t size = 0;
-  for (int i = 7; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(head[i]);
+  std::memcpy(&size, head.data(), sizeof(size));
   if (size > kMaxBytes) return std::nullopt;
   std::string record(kHeadBytes + size + kTailBytes, '\0');
   if (!ReadAt(file, path, *offset, record.data(), record.size()).ok()) return std::nullopt;

@@ -3,7 +3,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "core/base/text.h"
 
 namespace cloze {
 namespace {

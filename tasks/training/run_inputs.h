@@ -2,19 +2,36 @@
 #ifndef CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
 #define CLOZE_TASKS_TRAINING_RUN_INPUTS_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/text/tokenizer/tokenizer.h"
+#include "encoder/families/model_config.h"
 #include "proto/spec.h"
 #include "tasks/inference/scorer.h"
 #include "tasks/task.h"
 #include "tasks/training/default_settings.h"
-#include "tasks/training/start_vectors.h"
 
 namespace cloze {
+
+// Word vectors from a file, from which the token embeddings of a new encoder start.
+struct StartVectors {
+  std::vector<int32_t> ids;   // tokens that are whole words of the file
+  std::vector<float> values;  // [ids, cols]; their root mean square is the initializer_range
+
+  // Copies the vectors into rows `ids` of table [vocab, cols].
+  void CopyTo(Mat table) const;
+  // Returns a line for the user.
+  std::string Describe(int64_t vocab) const;
+};
+
+// Reads model.encoder.word_vectors; empty without it. Errors name the field: those of
+// ReadWordVectors, kMismatch if the dimension is not that of the embeddings or no token is a word.
+absl::StatusOr<StartVectors> ReadStartVectors(
+    const LoadedSpec& loaded, const ModelConfig& config, const Tokenizer& tokenizer);
 
 // Names of the stores that a run has made of streams, as BuildOptions::made.
 struct MadeStores {
@@ -39,8 +56,7 @@ struct RunInputs {
   std::string EvaluatedData() const;
 };
 
-// Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,
-// pair_accuracy.
+// Returns the metrics of a run: the task's and, with evaluation.pairs, pair_accuracy.
 std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec);
 
 // Verifies the spec, sets the number of threads and returns the type of activations.
@@ -60,8 +76,7 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, cons
     const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
 
 // Checks that the files and folders that the spec names exist and fit together: the model and its
-// tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
-// spec or in a file.
+// tokenizer, files and their columns, max_tokens. Returns all errors, each with its place.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
 // Loads or learns the tokenizer, learns labels, and builds the stores. Appends lines for the user

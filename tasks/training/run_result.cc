@@ -1,5 +1,6 @@
 #include "tasks/training/run_result.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -13,7 +14,6 @@
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
 #include "tasks/data_summary.h"
-#include "tasks/training/plateau.h"
 
 namespace cloze {
 namespace {
@@ -38,8 +38,7 @@ absl::StatusOr<OrderedJson> Describe(
   return SummaryOf(built.store.stats(), content, labels);
 }
 
-// Returns the label that the model gives to every text although they have several, by the confusion
-// of its answers; "" if there is none.
+// Returns the label that the model gives to every text although they have several, or "".
 std::string OnlyAnswer(const MetricResults& best) {
   for (const auto& [name, text] : best.tables) {
     if (name != "confusion" || text == "null") continue;
@@ -125,6 +124,44 @@ OrderedJson DescribeResult(
     result["warning"] = absl::StrCat("warning: the model ", same,
         ": it has not learned from the texts (", LearningAdvice(spec, steps), ")");
   return result;
+}
+
+std::string LearningAdvice(const TaskSpec& spec, int64_t steps) {
+  constexpr int64_t kFewSteps = 600;
+  const std::string rate =
+      "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below 1e-5), or "
+      "raise schedule.warmup_share";
+  if (steps == 0 || steps >= kFewSteps) return absl::StrCat(rate, ", or train for more steps");
+  const ScheduleSpec& schedule = spec.schedule();
+  const double factor = std::ceil(1000.0 / static_cast<double>(steps));
+  const std::string longer =
+      schedule.steps() > 0 ? "schedule.steps: 1000"
+                           : absl::StrFormat("schedule.epochs: %.0f", schedule.epochs() * factor);
+  return absl::StrCat("the run has only ", steps, " steps: train for more, ", longer,
+      "; if that does not help, ", rate);
+}
+
+std::string PlateauNote(
+    double loss, double chance, const TaskSpec& spec, size_t labels, int64_t steps) {
+  if (!(loss >= 0.97 * chance)) return "";
+  const bool pretrains = MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
+  // A new head gives all labels about the same probability.
+  const double start = std::log(static_cast<double>(std::max<size_t>(labels, 2)));
+  // Numbers far from 0 have a large loss at the beginning.
+  const bool numbers =
+      spec.sequence_classification().kind() == SequenceClassificationSpec::REGRESSION;
+  return absl::StrFormat(
+      "note: the loss is %.4g; a model that ignores its input reaches %.4g. If the loss stays "
+      "there: %s",
+      loss, chance,
+      loss > std::max(5 * chance, 1.5 * start) && !numbers ? "lower optimizer.learning_rate"
+      : loss > 1.15 * chance
+          ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
+            "for more steps"
+      : !pretrains ? LearningAdvice(spec, steps)
+      : masks      ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
+                     "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
+                   : "take more and smaller steps");
 }
 
 }  // namespace cloze

@@ -1,5 +1,3 @@
-#include "tasks/training/start_vectors.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "core/base/file.h"
 #include "core/text/files/word_vectors.h"
+#include "tasks/training/run_inputs.h"
 
 namespace cloze {
 namespace {

@@ -1,14 +1,29 @@
 #include "tasks/training/trainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "tasks/run/trainer_state.h"
-#include "tasks/training/plateau.h"
 #include "tasks/training/run_result.h"
 
 namespace cloze {
+namespace {
+
+// Returns the share of the run after which its loss should be below the entropy of the targets:
+// twice the warm-up, at least a tenth and 20 steps, at most 1; 2 (never) for fewer than 20 steps.
+// `total_steps`: 0 if the run is timed.
+double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
+  constexpr double kMinSteps = 20;  // that the mean loss is of
+  const double steps = static_cast<double>(total_steps), least = steps > 0 ? kMinSteps / steps : 0;
+  const double warmup =
+      schedule.warmup_steps() > 0 ? schedule.warmup_steps() / steps : schedule.warmup_share();
+  if (least > 1) return 2;  // never
+  return std::min(1.0, std::max({0.1, 2.0 * warmup, least}));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const LoadedSpec& loaded, const Options& options) {

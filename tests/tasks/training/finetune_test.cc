@@ -8,7 +8,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/inference/predictor.h"
-#include "tasks/training/plateau.h"
+#include "tasks/training/run_result.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {

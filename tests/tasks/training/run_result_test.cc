@@ -2,7 +2,6 @@
 #include "tasks/training/run_result.h"
 
 #include "core/base/file.h"
-#include "tasks/training/plateau.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {

@@ -1,4 +1,4 @@
-#include "tasks/training/start_vectors.h"
+#include "tasks/training/run_inputs.h"
 
 #include "tests/tasks/training/trainer_fixture.h"
 
