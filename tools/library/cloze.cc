@@ -10,7 +10,6 @@
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "tools/library/engine.h"
-#include "tools/library/gate.h"
 #include "tools/library/handles.h"
 
 struct cloze_result {
@@ -134,8 +133,7 @@ struct Texts {
     }
     return call;
   }
-  // Adds the next text to *result. Unless each text has its own status, an error is that of the
-  // call.
+  // Adds the next text to *result. Unless settings.each, an error is that of the call.
   absl::Status Add(const absl::Status& status, std::string json, cloze_result* result) const {
     if (settings.each == 0) RETURN_IF_ERROR(Annotate(status, "texts[", result->texts.size(), "]"));
     if (!status.ok()) json = std::string(status.message());

@@ -1,5 +1,6 @@
 #include "tools/library/engine.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -10,14 +11,25 @@
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
-#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "encoder/folder/adapter.h"
 #include "tasks/compute_type.h"
-#include "tools/library/gate.h"
 
 namespace cloze {
 namespace {
+
+thread_local int t_depth = 0;  // calls of this thread
+
+// Calls hold it for reading. Waiting writers go first: a fork waits only for calls that have begun.
+// The child of a fork gets a new one: other threads may have been at the old.
+pthread_rwlock_t* Gate() {
+  static constexpr pthread_rwlock_t kOpen = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+  static pthread_rwlock_t gate = kOpen;
+  [[maybe_unused]] static const int registered =
+      ::pthread_atfork([] { ::pthread_rwlock_wrlock(Gate()); },
+          [] { ::pthread_rwlock_unlock(Gate()); }, [] { gate = kOpen; });
+  return &gate;
+}
 
 std::atomic<int> engines = 0;  // of the process
 
@@ -28,8 +40,7 @@ std::string Canonical(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-// Appends what changes when a file of the folder, or of its modules (1_Pooling), does. Logs, which
-// grow during a run, do not count.
+// Appends what changes with a file of the folder or its modules (1_Pooling), but for logs.
 void AddFiles(const std::string& folder, std::string* state, bool modules = true) {
   for (const std::string& name : ListDirectory(folder).value_or(std::vector<std::string>())) {
     const std::string path = JoinPath(folder, name);
@@ -89,6 +100,14 @@ absl::Status CannotDo(const absl::Status& why) { return Error(Exit::kUsage, why.
 
 }  // namespace
 
+Call::Call() {
+  if (t_depth++ == 0) ::pthread_rwlock_rdlock(Gate());
+}
+
+Call::~Call() {
+  if (--t_depth == 0) ::pthread_rwlock_unlock(Gate());
+}
+
 Engine::Engine() { ++engines; }
 
 Engine::~Engine() {
@@ -97,7 +116,9 @@ Engine::~Engine() {
 }
 
 void Engine::UseThreads(int threads) {
-  BetweenCalls([&] { SetThreads(threads); });
+  ::pthread_rwlock_wrlock(Gate());
+  SetThreads(threads);
+  ::pthread_rwlock_unlock(Gate());
 }
 
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(const EngineOptions& options) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/json.h"
+#include "core/base/threads.h"
 #include "tasks/data/record.h"
 #include "tasks/inference/predictor.h"
 #include "tasks/inference/record_vectors.h"
@@ -21,17 +22,28 @@
 
 namespace cloze {
 
+// A call into engines while the object exists; calls may nest. Forks wait for the calls of all
+// threads, so the child finds whole engines. The thread keeps its number of OpenMP threads.
+class Call {
+ public:
+  Call();
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  const LibraryThreadsKept kept_;
+};
+
 struct EngineOptions {
   std::string folder;                       // a run, a Hugging Face folder or an adapter folder
   std::vector<NamedAdapter> adapters = {};  // beside it; records name them
   std::string compute = "auto";             // as --compute: auto, f32, bf16, int8
 };
 
-// Rules for vectors of texts, those of `cloze encode` with the same options. A value that is not
-// set is what the folder says.
+// Rules for vectors of texts, as options of `cloze encode`. Unset values are those of the folder.
 struct EmbedOptions {
-  // "cls", "mean", "max" as --pool: the other rules of the folder (prompt, limit, normalization)
-  // then do not apply.
+  // "cls", "mean", "max" as --pool, without the folder's prompt, limit and normalization.
   std::optional<std::string> pool = {};
   std::optional<bool> normalize = {};  // to length 1
   std::string prompt = {};             // "query", "document" as --prompt; not with `pool`
@@ -66,8 +78,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Sets the number of threads that compute in this process, for all engines; 0: AvailableCores().
-  // Waits for calls.
+  // Sets the threads of this process, for all engines; 0: AvailableCores(). Waits for calls.
   static void UseThreads(int threads);
 
   // The kind of the model: "sequence_classification", "token_tagging", "masked_lm",
