@@ -2,7 +2,6 @@
 // forms of errors, or becomes records whose answers make a body that is JSON.
 #include "tests/fuzz/input.h"
 #include "tests/tools/library/models.h"
-#include "tools/serve/reply.h"
 #include "tools/serve/routes.h"
 
 namespace cloze {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_join.h"
 #include "tests/tools/library/models.h"
-#include "tools/serve/reply.h"
 #include "tools/serve/routes.h"
 
 namespace cloze {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "tools/serve/reply.h"
 #include "tools/serve/server.h"
 
 namespace cloze {

@@ -1,6 +1,4 @@
 // The routes of OpenAI's API.
-#include <cstring>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "tools/serve/fields.h"
@@ -23,8 +21,8 @@ absl::Status CheckNoIds(const Json& input) {
 // Returns the vector as JSON: a list, or its bytes, little-endian f32, in base64.
 std::string Spelled(const std::vector<float>& values, bool base64) {
   if (!base64) return JsonOfVector(values);
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  const absl::string_view bytes(
+      reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   return absl::StrCat("\"", absl::Base64Escape(bytes), "\"");
 }
 

@@ -1,4 +1,4 @@
-#include "tools/serve/reply.h"
+#include "tools/serve/routes.h"
 
 #include "core/base/json.h"
 

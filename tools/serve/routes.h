@@ -1,4 +1,4 @@
-// The routes of the server: from a request to records for a model, and from results to a body.
+// The routes of the server: from a request to records for a model, and from results to a reply.
 #ifndef CLOZE_TOOLS_SERVE_ROUTES_H_
 #define CLOZE_TOOLS_SERVE_ROUTES_H_
 
@@ -7,9 +7,30 @@
 #include <vector>
 
 #include "tools/serve/models.h"
-#include "tools/serve/reply.h"
 
 namespace cloze {
+
+struct Reply {
+  int status = 200;  // of HTTP
+  std::string body;
+  const char* type = "application/json";
+  const char* error = "";  // the reason of a refusal
+};
+
+// Reasons beside the errors of the tree: kData and kUsage refuse the content of a request (422),
+// all others mean that the model failed (424).
+enum class Refusal { kEmpty, kSyntax, kKey, kPath, kMethod, kBody, kTooMany, kUnavailable };
+
+absl::Status MakeRefusal(Refusal refusal, absl::string_view message);
+// Returns an error for ReplyOf. `parts`, joined by absl::StrCat, have the form of Error.
+template <typename... Parts>
+absl::Status Refuse(Refusal refusal, const Parts&... parts) {
+  return MakeRefusal(refusal, absl::StrCat(parts...));
+}
+
+// Returns the reply for an error: {"error", "error_type"} as text-embeddings-inference writes it
+// or, with `openai`, {"error": {"message", "type", "param", "code"}}.
+Reply ReplyOf(const absl::Status& status, bool openai);
 
 // The parts of the server that routes read.
 struct ServeContext {
@@ -29,12 +50,17 @@ struct Work {
   const char* type = "application/json";
 };
 
+// Reads the body of a request: an object, or null for GET. Errors as ReplyOf takes them.
+using BodyReader = absl::StatusOr<Work>(const ServeContext& context, const Json& body);
+BodyReader ReadEmbed, ReadEmbedAll, ReadSimilarity, ReadPredict, ReadRerank, ReadTokenize,
+    ReadEmbeddings, ReadModels, ReadTag, ReadFillMask, ReadByKind, ReadInfo, ReadHealth,
+    ReadMetrics, ReadPage;
+
 struct Route {
   const char *method, *path;
   bool open;    // needs no key
   bool openai;  // errors in OpenAI's form
-  // Reads the body: an object, or null for GET. Errors as ReplyOf takes them.
-  absl::StatusOr<Work> (*read)(const ServeContext& context, const Json& body);
+  BodyReader* read;
 };
 
 // Returns the methods of a path: "GET, POST"; "" for an unknown path.
@@ -46,23 +72,6 @@ absl::StatusOr<const Route*> FindRoute(absl::string_view method, absl::string_vi
 // "model". Errors as ReplyOf takes them.
 absl::StatusOr<Work> ReadRequest(const Route& route, const ServeContext& context,
     absl::string_view body, const std::string& model = "");
-
-// Each reads the body of its route.
-absl::StatusOr<Work> ReadEmbed(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadEmbedAll(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadSimilarity(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadPredict(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadRerank(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadTokenize(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadEmbeddings(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadModels(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadTag(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadFillMask(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadByKind(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadInfo(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadHealth(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadMetrics(const ServeContext& context, const Json& body);
-absl::StatusOr<Work> ReadPage(const ServeContext& context, const Json& body);
 
 }  // namespace cloze
 

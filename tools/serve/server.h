@@ -33,8 +33,7 @@ struct ServedConnection {
 
 class Exchange;
 
-// Threads of libmicrohttpd read requests and write answers; while a model works, their connections
-// are suspended.
+// Threads of libmicrohttpd read and answer requests; a connection waits suspended for a model.
 class Server {
  public:
   // Answers on `sockets` until Drain. `context` and what it names, and `metrics`, must outlive the
@@ -46,8 +45,7 @@ class Server {
 
   // Closes connections that are past their deadline. To be called about each second.
   void CloseLate();
-  // Accepts no more connections, refuses new requests, and returns when all others are answered or
-  // their clients are late.
+  // Accepts and reads no more requests; returns when all are answered or their clients are late.
   void Drain();
 
  private:
