@@ -119,7 +119,8 @@ bool ParseText(const std::string& text, FirstError* error, pb::TextFormat::Parse
   parser.RecordErrorsTo(error);
   parser.WriteLocationsTo(tree);
   pb::io::ArrayInputStream input(text.data(), text.size());
-  // Without an arena, destructors would access a member of a oneof whose allocation failed.
+  // The arena drops partial messages without destructors, which would access a member of a oneof
+  // whose allocation failed.
   pb::Arena arena;
   auto* spec = pb::Arena::CreateMessage<TaskSpec>(&arena);
   if (!parser.Parse(&input, spec)) return false;

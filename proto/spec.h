@@ -41,16 +41,19 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment,
     absl::string_view option = "--set", absl::string_view prefix = "");
 
-// Checks all ranges and constraints between fields, reading no files. kSpec, one line per error.
+// Checks all ranges and all constraints between fields. kSpec with one line per error. Does not
+// read other files.
 absl::Status VerifySpec(const LoadedSpec& loaded);
 
 // Checks each field on its own, for an incomplete spec.
 absl::Status VerifyValues(const LoadedSpec& loaded);
 
-// Where validation.share has no files, copies those of `train`, and leaves the share out there.
+// Where validation.share is set without files, copies the files of `train`, and leaves the share
+// out of training.
 void HoldOut(TaskSpec* spec);
 
-// Gives `now` the share_rule and default_rule that a run has recorded (in earlier versions none).
+// Gives `now` the share_rule and default_rule of the spec that a run has recorded; earlier versions
+// recorded none.
 void KeepRules(const TaskSpec& recorded, TaskSpec* now);
 // KeepRules, and gives `now` what the run has chosen where neither `now` nor the run's user has set
 // it: micro-batch, batch size, length and learning rate.
@@ -79,7 +82,8 @@ bool TrainsAll(const TrainableSpec& trainable);
 // A label and its weight, from "label=weight" in a field label_weights; nothing if malformed.
 std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string& text);
 
-// A label and the one it stands for, from "billing=Billing" in label_map; nothing if malformed.
+// A label of the data and the one it stands for, from "billing=Billing" in label_map; nothing if
+// malformed.
 std::optional<std::pair<std::string, std::string>> ParseLabelMap(const std::string& text);
 
 // Prefixes the message of `status` with the place and name of `field`. Keeps the exit code and Ok.
@@ -99,7 +103,8 @@ absl::Status SpecError(
 EncoderSpec FillSizes(EncoderSpec encoder);
 
 // Returns `spec` with all defaults set, except for fields whose absence has its own meaning: sizes
-// of the preset, values of the folder in model.start_from, batch.micro_tokens, OpenSettingsOf.
+// from the preset, values from the folder in `model.start_from`, batch.micro_tokens, and
+// OpenSettingsOf.
 TaskSpec EffectiveSpec(const TaskSpec& spec);
 
 // The first line that PrintEffective prints; for editors.
@@ -115,7 +120,8 @@ std::string PrintEffective(const TaskSpec& spec);
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter);
 
 // Returns the fields of EffectiveSpec(spec) by their dotted paths, with values as in the text
-// format; those of repeated fields joined by ", ". `changed`: only those without their default.
+// format; those of a repeated field have ", " between. `changed`: only fields whose value is not
+// their default.
 std::vector<std::pair<std::string, std::string>> FieldsOf(
     const TaskSpec& spec, bool changed = false);
 

@@ -34,7 +34,8 @@ void FillDefaults(pb::Message* message) {
   }
 }
 
-// Clears fields of *effective that are not `given` and have another default in the architecture.
+// Clears the fields of *effective that `given` does not set and whose defaults are not those of the
+// architecture.
 void ClearOtherDefaults(
     const pb::Message& given, EncoderSpec::Architecture architecture, pb::Message* effective) {
   const pb::Descriptor* type = given.GetDescriptor();

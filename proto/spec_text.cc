@@ -26,7 +26,8 @@ bool IsExponentSign(absl::string_view number, char c) {
          (number.back() == 'e' || number.back() == 'E');
 }
 
-// Returns the type of the enum `field` in `message` or below, which errors do not name; or null.
+// Returns the type of the enum field named `field` in `message` or below, or null. Protobuf's error
+// does not name the message.
 const pb::EnumDescriptor* FindEnum(const pb::Descriptor* message, const std::string& field) {
   for (int i = 0; i < message->field_count(); ++i) {
     const pb::FieldDescriptor* candidate = message->field(i);

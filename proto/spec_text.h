@@ -1,4 +1,4 @@
-// The text of a spec: checks before protobuf parses it, places in it, values, and error messages.
+// The text of a spec: checks before protobuf parses it, places in it, and messages for its errors.
 #ifndef CLOZE_PROTO_SPEC_TEXT_H_
 #define CLOZE_PROTO_SPEC_TEXT_H_
 

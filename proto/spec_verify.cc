@@ -1,4 +1,5 @@
-// Verifies specs: (limits) of fields, and constraints between them; spec_verify_tasks.cc: of tasks.
+// Verifies specs: ranges from the (limits) of each field, and constraints between fields. Those of
+// a task are in spec_verify_tasks.cc.
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>

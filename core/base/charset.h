@@ -16,7 +16,8 @@ enum class Charset { kUtf8, kLatin1, kUtf16, kWindows1252 };
 
 inline constexpr absl::string_view kUtf8Mark = "\xEF\xBB\xBF";
 
-// Returns the likely encoding of text that is not UTF-8: "Windows-1252 or Latin-1", "KOI8-R", ...
+// Returns the name of the encoding that text, which is not UTF-8, probably has: "Windows-1252 or
+// Latin-1", "KOI8-R", ...
 absl::string_view LikelyEncoding(absl::string_view text);
 
 // Returns why line `line` of a file is not UTF-8, with a guess of its encoding; "" if it is.

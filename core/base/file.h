@@ -24,7 +24,8 @@ namespace cloze {
 // Returns an error for `errno`: "path: what: why".
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path);
 
-// Returns the code of a failed creation: kIo if the disk is full or broken, else kCannotCreate.
+// Returns the exit code of a failed attempt to create something: kIo when the disk is full or
+// broken, else kCannotCreate.
 Exit ExitOfCreate(int error);
 
 // Owns a file descriptor.
@@ -61,7 +62,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 // Reads exactly `size` bytes at `offset`. kIo on errors, kData if the file is shorter.
 absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size);
 
-// Calls `visit` with the first `size` bytes of a file, up to 1 MiB at a time. Errors of both.
+// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB. Errors of ReadAt
+// and `visit`.
 absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
     absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit);
 
@@ -69,14 +71,16 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
 bool PathExists(const std::string& path);
-// True if `path` can be read only once: "-", pipes such as <(...), a terminal as /dev/stdin.
+// True if `path` can be read only once: standard input ("-"), pipes such as <(...), and /dev/stdin
+// if it is a character device.
 bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
 // Returns "PATH: no such file or folder"; says how to get a model if the path looks like the name
 // of one on a hub, such as bert-base-uncased or OWNER/NAME.
 absl::Status NoSuchModel(const std::string& path);
 
-// Returns the sorted names in `directory` but "." and "..". kNoInput if it cannot be opened, kIo.
+// Returns the names in `directory`, sorted, without "." and "..". kNoInput if it cannot be opened,
+// kIo.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& directory);
 
 // Returns "a/b" for "a" and "b", and `b` alone if `a` is empty or `b` is absolute.
@@ -85,7 +89,8 @@ std::string JoinPath(absl::string_view a, absl::string_view b);
 // Returns the absolute path without "." and "..", or `path` if the working directory is unknown.
 std::string AbsolutePath(const std::string& path);
 
-// Returns `path` relative to the folder `from`, links resolved; if that fails, the absolute path.
+// Returns `path` relative to the folder `from`, which need not exist, with links resolved; the
+// absolute path if that fails.
 std::string RelativePath(const std::string& path, const std::string& from);
 
 // Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
@@ -98,7 +103,8 @@ std::string BaseName(absl::string_view path);
 // null, outermost first, even if it fails later. kCannotCreate, or kIo if the disk fails.
 absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made = nullptr);
 
-// Removes nested folders, listed from the outermost, from the innermost to the first not empty.
+// Removes nested folders, listed from the outermost, starting with the innermost. Stops at the
+// first that is not empty.
 void RemoveEmpty(const std::vector<std::string>& folders);
 
 // Creates `path`, which must not exist, calls `write` to fill it, fsyncs and closes it. Removes it
@@ -127,7 +133,8 @@ absl::Status RenameNew(const std::string& from, const std::string& to);
 // Makes renames and new names in `directory` durable. kIo.
 absl::Status SyncDirectory(const std::string& directory);
 
-// A new folder under a temporary name. The destructor removes it unless Commit succeeded.
+// A new folder under a temporary name. Removed by the destructor, with the files in it, unless
+// Commit succeeded.
 class AtomicFolder {
  public:
   // Makes the folder TemporaryName(path); kCannotCreate or kIo.
@@ -198,13 +205,15 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
-  // Opens a file or a stream. `data`: of data, the encoding where bytes do not tell (TextDecoder).
+  // Opens a file or a stream. Data may have other encodings than UTF-8: `data` is the one where the
+  // bytes do not tell (see TextDecoder).
   static absl::StatusOr<LineReader> Open(const std::string& path,
       int64_t max_line_bytes = kDefaultMaxLine, std::optional<Charset> data = std::nullopt);
 
   // Reads the next line, without LF or CRLF, into *line. Returns false at the end of the file.
   // Unpacks gzip, xz and zstd data. Skips a UTF-8 byte order mark. kData for other formats, for
-  // UTF-16 that is not recognized, and by TextDecoder::Check.
+  // UTF-16 text that is not recognized, and at the end of data that are not UTF-8
+  // (TextDecoder::Check).
   absl::StatusOr<bool> Next(std::string* line);
 
   // True if Next would not block. Reads available input without blocking.

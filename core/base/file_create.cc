@@ -42,7 +42,8 @@ absl::Status Sync(const Fd& fd, const std::string& directory) {
                                 : Errno(Exit::kIo, "cannot fsync the directory", directory);
 }
 
-// Splits "NAME.tmp-<pid>" or "NAME.tmp-<pid>.data" into *name and pid; 0 for other names.
+// Splits "NAME.tmp-<pid>" or "NAME.tmp-<pid>.data" into *name and the number of the process; 0 for
+// other names.
 pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   const size_t mark = entry.rfind(kMark);
   if (mark == absl::string_view::npos) return 0;

@@ -1,4 +1,5 @@
-// Abseil's hash tables, in salted order: nothing that is written or computed may depend on it.
+// Abseil's hash tables. Their order is salted: nothing that is written or computed may depend on
+// it.
 #ifndef CLOZE_CORE_BASE_HASH_MAP_H_
 #define CLOZE_CORE_BASE_HASH_MAP_H_
 

@@ -38,8 +38,9 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path,
 // Returns the member `name` of `object`; a JSON null when there is none or `object` is no object.
 const Json& JsonMember(const Json& object, const char* name);
 
-// Reads the members of one object and checks their types. status() keeps the first error; further
-// reads are allowed. A member that is null counts as missing.
+// Reads the members of one object and checks their types. After the first error, which status()
+// keeps, further reads are allowed and record no other error. A member that is null counts as
+// missing.
 class JsonFields {
  public:
   // `object` must outlive this; `path` names its file in messages.
@@ -52,7 +53,8 @@ class JsonFields {
     if (status_.ok()) status_ = Error(Exit::kData, QuotePath(path_), ": ", field, ": ", what...);
   }
 
-  // Returns a reader of the object in `field`, which messages name. Pass its status to Take() then.
+  // Returns a reader of the object in `field`; its messages name the field. Pass its status to
+  // Take() afterwards.
   JsonFields Part(absl::string_view field, const Json& object) const {
     return JsonFields(object, absl::StrCat(path_, ": ", field));
   }
@@ -74,7 +76,8 @@ class JsonFields {
   std::string String(const char* field);
   bool Bool(const char* field, bool fallback);
 
-  // Records the first member that is not in `known`, those understood or without an effect.
+  // Records the first member that is not in `known`: the members that a reader understands and
+  // those that cannot change a result.
   void AllowOnly(absl::Span<const absl::string_view> known);
   // Does AllowOnly for files to which any program adds its own settings: a further member passes if
   // it is null, false, an empty string, list or object, or if its name begins with '_'.
@@ -110,10 +113,12 @@ absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string
     std::vector<JsonValue>* values, std::vector<std::string>* found = nullptr);
 
 // Returns `text` as a JSON string with its quotes (RFC 8259). Each maximal invalid sequence of
-// UTF-8 becomes one U+FFFD, as in CodePoint. MustEscape characters are escaped.
+// UTF-8 becomes one U+FFFD, as in CodePoint, so that offsets fit. MustEscape characters are
+// escaped.
 std::string JsonString(absl::string_view text);
 
-// Returns the shortest decimal that reads back as the same number; "null" for NaN and infinities.
+// Returns the shortest decimal that reads back as the same number; "null" for NaN and infinities,
+// which JSON does not have.
 template <typename Float>
 std::string JsonNumber(Float value) {
   return std::isfinite(value) ? Shortest(value) : "null";

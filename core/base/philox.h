@@ -8,7 +8,8 @@
 
 namespace cloze {
 
-// The purpose of a random number, part of the key. Results depend on the values.
+// The purpose of a random number, part of the key. The values must not change: results depend on
+// them.
 enum class Purpose : uint32_t {
   kInit = 1,
   kMask = 2,

@@ -51,7 +51,8 @@ absl::Status Annotate(const absl::Status& status, const Parts&... context) {
   return Error(ExitOf(status), context..., ": ", status.message());
 }
 
-// Returns kInterrupted, "stopped while " and `doing`, if *stop; `stop` may be null.
+// Returns kInterrupted, "stopped while " and `doing`, if the user has asked to stop; `stop` may be
+// null.
 absl::Status CheckStopped(const std::atomic<bool>* stop, absl::string_view doing);
 
 // Returns at most max_bytes of `text` for a message, with control characters and bidirectional

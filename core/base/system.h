@@ -50,7 +50,8 @@ int64_t PeakMemory();
 // a container it is the group itself.
 std::vector<std::string> ControlGroups(const std::string& controller, const std::string& root);
 
-// Returns the bytes that control groups still allow this process; kUnlimited if there are none.
+// Returns the bytes that this process can still allocate within the limits of its control groups;
+// kUnlimited if there are none.
 int64_t MemoryOfGroups(const std::string& root = "");
 
 // Returns the least CPU quota of the control groups in cores; 0 if there is none.

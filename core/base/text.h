@@ -43,7 +43,8 @@ inline CodePoint CodePointAt(absl::string_view text, size_t at) {
 // Appends the UTF-8 form of a code point up to U+10FFFF.
 void AppendUtf8(char32_t code_point, std::string* out);
 
-// Returns `at`, or where the UTF-8 sequence begins that text[at] continues, at most 3 bytes before.
+// Returns `at` or, if text[at] continues a UTF-8 sequence, where that begins, at most 3 bytes
+// before.
 size_t Utf8Floor(absl::string_view text, size_t at);
 
 // Returns the number of code points; each maximal invalid sequence counts as one.
@@ -57,7 +58,8 @@ inline bool IsUtf8(absl::string_view text) { return CountInvalidUtf8(text) == 0;
 // Terminals and browsers obey them, so output escapes or replaces them.
 bool MustEscape(char32_t c);
 
-// Returns the format of a file that begins with `bytes`: "gzip data", "UTF-16 text" ...; "": UTF-8.
+// Returns the name of the format of a file that begins with `bytes` and is not UTF-8 text ("gzip
+// data", "UTF-16 text" ...); else "".
 absl::string_view OtherFormat(absl::string_view bytes);
 // Returns what to do with a file of such a format, or whose name has the extension `name`, such as
 // ".xlsx": "save it as CSV UTF-8"; "" if there is no advice.
@@ -74,8 +76,9 @@ std::string Shortest(T value) {
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
-// Parses a finite number in decimal notation, "-1.5", "+2", ".5" or "3e-4", maybe between spaces.
-// False for anything else: "0x10", "inf", "nan", "1,5", "3 kg", "1e999". Independent of the locale.
+// Parses a finite number in decimal notation, "-1.5", "+2", ".5" or "3e-4", with or without spaces
+// around it. False for anything else: "0x10", "inf", "nan", "1,5", "3 kg", "1e999". Independent of
+// the locale.
 template <typename Float>
 bool ParseDecimal(absl::string_view text, Float* value) {
   if (text.find_first_not_of("0123456789+-.eE \t\r\n\v\f") != text.npos) return false;

@@ -28,7 +28,8 @@ namespace {
 thread_local int t_index = 0;
 thread_local bool t_inside = false;  // runs a task of a loop
 
-// Spins until `done`, for about ten microseconds: longer than most gaps between loops.
+// Spins until `done`, for about ten microseconds: longer than most gaps between loops, but too
+// short to slow down other processes.
 template <typename F>
 bool Spin(F done) {
   for (int i = 0; i < 1000; ++i) {
@@ -140,7 +141,8 @@ class Team {
   std::thread host_;
 };
 
-// Runs one loop at a time, guarded by `mutex`. Never destroyed: threads may wait at the exit.
+// The pool runs one loop at a time, guarded by `mutex`. Never destroyed, because its threads may
+// still wait when the process exits.
 struct Pool {
   std::mutex mutex;
   std::unique_ptr<Team> team;

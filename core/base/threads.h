@@ -19,8 +19,9 @@ int Threads();
 // Returns the number of threads that a ParallelFor would use here: 1 inside another one.
 int ThreadsHere();
 
-// Ends the threads of ParallelFor; the next one makes them anew, as in a child process after fork.
-// Must not be called inside ParallelFor.
+// Ends the threads of ParallelFor; the next one makes them anew. Must not be called inside
+// ParallelFor. In a child process after fork, which has none of the threads, this happens by
+// itself.
 void EndThreads();
 
 // Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are done. The result of
@@ -29,11 +30,13 @@ void EndThreads();
 // the pool. Rethrows the first exception of an f(i); some of the others are then not called.
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
 
-// Calls f(begin, end) for consecutive chunks of [0, n), all but the last of length `chunk`.
+// Calls f(begin, end) for consecutive chunks of `chunk` (the last may be shorter) that cover [0,
+// n).
 void ParallelChunks(
     int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t begin, int64_t end)> f);
 
-// Returns the index of the calling thread in [0, Threads()); 0 for all outside the pool.
+// Returns the index of the calling thread in [0, Threads()); 0 outside the pool, so such threads
+// must not share scratch memory.
 int ThreadIndex();
 
 // Sets the number of threads of OpenMP regions that libraries open on the calling thread. Usually
@@ -41,7 +44,8 @@ int ThreadIndex();
 void SetLibraryThreads(int threads);
 int LibraryThreads();
 
-// Restores the number of the calling thread, for callers with OpenMP regions of their own.
+// Gives the calling thread back, when destroyed, the number that it had; for callers with OpenMP
+// regions of their own.
 class LibraryThreadsKept {
  public:
   LibraryThreadsKept() = default;

@@ -10,7 +10,8 @@
 
 namespace cloze {
 
-// Refuses archives that need more than 128 MB: `xz -9` needs 65 MB, `zstd --ultra -22` 128 MB.
+// Archives whose unpacking needs more than about 128 MB of memory are refused: `xz -9` needs 65 MB,
+// `zstd --ultra -22` 128 MB.
 class Unpacker {
  public:
   // Returns the unpacker of data that begin with `bytes`; null if they are not packed.

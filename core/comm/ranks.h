@@ -26,7 +26,8 @@ class Ranks {
   // "rank 2 on node-7".
   virtual std::string name() const { return "rank 0"; }
 
-  // Replaces each number by its sum over the ranks; exact when one contributes, as in Gather.
+  // Replaces each number by its sum over the ranks. Exact when one rank contributes, which
+  // Broadcast and Gather rely on.
   virtual void Sum(absl::Span<double> /*numbers*/) {}
   // Replaces the value by that of rank 0. T is trivially copyable or std::string.
   template <typename T>

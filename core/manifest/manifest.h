@@ -36,16 +36,19 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
 // Hashes and fsyncs every file of `folder`, which holds plain files only, and writes its MANIFEST.
 absl::StatusOr<Manifest> AddManifest(const std::string& folder, int64_t step);
 
-// Marks in MANIFEST that the files of `folder` are being replaced; ReadManifest then fails.
+// Replaces MANIFEST by a mark that the files of `folder` are being replaced; ReadManifest then
+// fails.
 absl::Status MarkReplaced(const std::string& folder);
-// Returns check(), repeated for up to a second while MANIFEST has that mark or has just changed.
+// Returns check(). Repeats it for up to a second while it fails and MANIFEST of `folder` has that
+// mark or has just changed.
 absl::Status CheckBetweenSaves(const std::string& folder, absl::FunctionRef<absl::Status()> check);
 
 // Bytes of weights. Larger ones are checked by their length only, because hashing takes long.
 inline constexpr int64_t kMaxHashedWeights = 4 << 20;
 
-// Checks the files of `folder` that a model is loaded from. OK without a MANIFEST; waits up to a
-// second for a save in progress. kMismatch says how to accept changed files; kIo.
+// Checks the length and hash of the files of `folder` that a model is loaded from. OK without a
+// MANIFEST; waits up to a second for a save in progress. kMismatch says how to accept changed
+// files; kIo.
 absl::Status CheckFolder(const std::string& folder);
 
 }  // namespace cloze

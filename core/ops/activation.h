@@ -9,7 +9,8 @@ namespace cloze {
 
 // y = act(u). u, y [rows, cols] without gaps.
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y);
-// Recomputes y = act(u); du = dy act'(u), may be dy; dbias [cols] += column sums of du; or null.
+// Recomputes y = act(u); du = dy act'(u), may be dy; dbias [cols] += column sums of du, unless it
+// is null.
 void ActivationBackward(
     ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du);
 

@@ -18,7 +18,8 @@ double SumSquares(absl::Span<const float> x);
 
 // Returns the sum over n values of g^2 / max(v, epsilon^2), in a fixed order, where g is the scaled
 // gradient and v the bias-corrected second moment after the next AdamWStep. StableAdamW (Wortsman
-// et al. 2023, algorithm 2) divides the rate of a tensor by the root of their mean if above 1.
+// et al. 2023, algorithm 2) divides the rate of a tensor by the root of the mean of these ratios if
+// that root is above 1.
 double SumUpdateRatios(const AdamW& a, const float* grad, const float* v, int64_t n);
 
 // One AdamW step over n values; gradients become zero.

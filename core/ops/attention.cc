@@ -11,7 +11,8 @@
 namespace cloze {
 namespace {
 
-// Most partial gradient sums of relative positions per head; each is a task with its own memory.
+// Largest number of partial gradient sums of relative positions per head. Each is one task and
+// needs its own memory.
 constexpr int64_t kGradientParts = 8;
 
 using Offsets = absl::Span<const int32_t>;
@@ -71,7 +72,8 @@ struct Plan {
   }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
 
-  // Returns the work of `products` products with the visible scores [queries, keys] of each head.
+  // Returns the work of `products` products with the visible part of a [queries, keys] matrix per
+  // head.
   double Flop(int products) const {
     double pairs = 0;
     for (int64_t s = 0; s < sequences; ++s) {
@@ -91,7 +93,8 @@ struct Plan {
     return 2.0 * products * pairs * shape.heads * dim;
   }
 
-  // Returns a task's part of `m` [rows, n heads dim], in columns of group `group`.
+  // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
+  // `group`.
   void* ColumnsOf(ConstMat m, Offsets cu_seqlens, int64_t task, int64_t group = 0) const {
     const int64_t row = cu_seqlens[task / shape.heads],
                   column = (group * shape.heads + task % shape.heads) * dim;

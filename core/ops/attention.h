@@ -24,7 +24,8 @@ struct AttentionShape {
   // Visibility::prefix of each sequence (0: none), for example the length of a prompt that all
   // causal queries see. Empty: visible.prefix for all.
   absl::Span<const int32_t> prefixes = {};
-  // True for causal sequences: queries see no later keys but those of a prefix. Empty: none.
+  // True for sequences with causal attention, whose queries see no later keys except those of a
+  // prefix. Empty: none.
   absl::Span<const uint8_t> causal = {};
   // True: sequences in bf16 of kInt8AttentionTokens to kInt8MaxDepth tokens use products of int8
   // on CPUs where these are faster, unless they are causal or have a prefix, `relative` or dropout,

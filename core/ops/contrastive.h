@@ -45,7 +45,8 @@ double CosentLoss(
 // Returns the sum of (s - score)^2.
 double CosineLoss(ConstMat v, absl::Span<const ScoredPair> pairs, float gradient, Mat dv);
 // Returns the sum of max(0, |anchor - positive| - |anchor - negative| + margin), with Euclid's
-// distances of differences + 1e-6, as torch.nn.functional.pairwise_distance.
+// distances, to each of whose differences 1e-6 is added, as torch.nn.functional.pairwise_distance
+// does.
 double TripletLoss(
     ConstMat v, absl::Span<const Triplet> triplets, float margin, float gradient, Mat dv);
 

@@ -22,11 +22,13 @@ struct CrfGrads {
 
 // Returns the sum over sequences of -log of the targets' probability, by the forward-backward
 // algorithm. Sequence s is rows [cu_rows[s], cu_rows[s+1]) of logits [rows, L]; it may be empty.
-// Unless gradient_scale is 0, logits become their gradient times it, and `grads` accumulate theirs.
+// Unless gradient_scale is 0, logits become their gradient times gradient_scale, and `grads`
+// accumulate theirs.
 LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets,
     const Crf& crf, float gradient_scale, const CrfGrads& grads, Arena& arena);
 
-// p [n, L] f32: probability of each label at each position of the sequence of logits [n, L] f32.
+// p [n, L] f32: probability of each label at each position of the sequence with logits [n, L] f32,
+// over all sequences.
 void CrfMarginals(ConstMat logits, const Crf& crf, Mat p);
 
 // Finds the sequence with the highest score; among equal scores, the one whose labels are lowest,

@@ -9,7 +9,8 @@
 
 namespace cloze {
 
-// Coordinates of packed rows [rows], which alone determine their random numbers.
+// Coordinates of packed rows, which determine their random numbers independently of the batch.
+// Arrays of [rows].
 struct RowCoordinates {
   const uint64_t* example = nullptr;  // global number of the row's example
   const int32_t* position = nullptr;  // of the row in its sequence
@@ -23,7 +24,8 @@ struct DropoutSite {
   RowCoordinates rows;
 };
 
-// y = dropout(x), also in place; backward it is the same of dy. x, y [rows, cols] without gaps.
+// y = dropout(x); its backward is the same function of dy. x, y [rows, cols] without gaps; may be
+// the same.
 void Dropout(ConstMat x, const DropoutSite& site, Mat y);
 
 // Returns the kernels' description of `site` for rows from `row` on.

@@ -65,7 +65,8 @@ void MultiplyRows(
   MultiplyColumns(w, rows, p, 0, act);
 }
 
-// Calls f(row, rows) for tasks of whole blocks; false if n rows are too few for all threads.
+// Calls f(row, rows) for tasks of whole blocks of rows; returns false if n are not enough for all
+// threads.
 bool ForRowTasks(int64_t n, absl::FunctionRef<void(int64_t row, int64_t rows)> f) {
   const int64_t threads = Threads();
   if (n < kMinTaskRows * threads) return false;

@@ -4,7 +4,8 @@
 namespace cloze {
 namespace {
 
-// Tokens, and columns of the wider operand, of a weight gradient that are packed at a time.
+// Size of the part of a weight gradient's operands that is packed into panels at a time: tokens,
+// and columns of the wider operand.
 constexpr int64_t kTokens = 1024, kCols = 256;
 constexpr int64_t kGradientRows = 128, kGradientCols = 256;  // of a tile of the gradient
 

@@ -1,4 +1,5 @@
-// Losses. Unless gradient_scale is 0, logits [rows, labels] become their gradient times it.
+// Losses, with gradients in place: logits [rows, labels] become their gradient times
+// gradient_scale, unless that is 0.
 #ifndef CLOZE_CORE_OPS_LOSS_H_
 #define CLOZE_CORE_OPS_LOSS_H_
 
@@ -19,7 +20,8 @@ struct LossSum {
   }
 };
 
-// Returns the sum of the cross entropy of softmax(logits), f32 or bf16, against targets [rows].
+// Returns the sum over rows of the cross entropy of softmax(logits) against targets [rows].
+// Logits f32 or bf16.
 LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena);
 
 // Writes the cross entropy of each row to losses [rows]; logits f32 or bf16.
@@ -41,7 +43,8 @@ LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeig
 // rows whose logits all have the sign of their target. Logits f32.
 LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scale, Arena& arena);
 
-// Returns the sum of (x - y)^2, as MSELoss(reduction="sum"); `correct` stays 0. Logits f32.
+// Returns the sum of (x - y)^2, as PyTorch's MSELoss(reduction="sum"). `correct` stays 0. Logits
+// f32.
 LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena);
 
 }  // namespace cloze

@@ -47,7 +47,8 @@ class Matmul {
   // values stay in the cache; act is computed before rounding to the type of y.
   void ForwardMlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
-  // From now on Forward uses `values` [out, in] f32 for the weight `w` in int8, not w itself.
+  // From now on Forward uses `values` [out, in] f32 for the weight `w` in int8, whatever its
+  // version; w itself is not read.
   void Pin(const Weight& w, ConstMat values);
   // dx [n, in] = dy [n, out] w; with `accumulate`, added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
@@ -56,13 +57,15 @@ class Matmul {
   // Both gradients; dx must be neither x nor dy.
   void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
-  // Lets weights of equal shape share a packed copy: faster if each is used once per update.
+  // Lets weights of equal shape share one packed copy; faster if each weight is used once per
+  // update. Off by default.
   void SharePacked(bool share);
   // Frees the packed weights.
   void DropPacked();
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
-  // Returns and resets upper bounds of the memory that dry runs since the last call need.
+  // Returns upper bounds of the memory that the passes of the dry runs since the last call need,
+  // and resets them.
   struct Memory {
     int64_t packed = 0;   // packed weights
     int64_t scratch = 0;  // of BackwardWeight, and for conversions
@@ -84,7 +87,8 @@ bool MultipliesBf16();
 // True if it does so faster than f32. In virtual machines that hide AMX, Intel's CPUs from Sapphire
 // Rapids on multiply vectors of bf16 at half the rate of f32 (docs/commands.md, Precision).
 bool Bf16IsFaster();
-// Returns the type of operands for activations of `type`: f32 if the CPU does not multiply bf16.
+// Returns the type that Matmul converts activations of `type`, and weights, to: f32 for bf16 if the
+// CPU does not multiply it.
 DType ProductType(DType type);
 // The type of activations between linear layers in int8. bf16 on all CPUs: halving the memory
 // traffic saves more time than the conversions cost.

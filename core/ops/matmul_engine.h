@@ -1,4 +1,4 @@
-// The engines behind Matmul, and their packed copies of weights. Private to core/ops.
+// The engines behind Matmul. Private to core/ops.
 #ifndef CLOZE_CORE_OPS_MATMUL_ENGINE_H_
 #define CLOZE_CORE_OPS_MATMUL_ENGINE_H_
 

@@ -10,7 +10,8 @@
 
 namespace cloze {
 
-// Vectors [rows, cols] without gaps, f32, bf16 or s8; row r times scales[r] unless that is null.
+// Vectors [rows, cols] without gaps, of type f32, bf16 or s8. Row r stands for scales[r] times its
+// elements; scales null: 1.
 struct VectorRows {
   const void* data = nullptr;
   int64_t rows = 0, cols = 0;

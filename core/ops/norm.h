@@ -13,8 +13,8 @@ struct NormGrads {
   float* dx_sum;       // [cols] or null: += column sums of dx, the bias gradient of x's layer
 };
 
-// z = residual + in(x); y = out(norm(z)), norm(z) = (z - mean) rstd gain + bias. All [rows, cols];
-// x or residual may be empty.
+// z = residual + in(x); y = out(norm(z)), norm(z) = (z - mean) rstd gain + bias. x or residual may
+// be empty; all [rows, cols].
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y, NormStats stats);
 // dz: gradient of z, also that of the residual. dz_in: gradient from other uses of z, added to dz;

@@ -1,4 +1,5 @@
-// oneDNN, and the differences of its versions 2.x and 3.x. For core/ops/*.cc and tools/bench.
+// oneDNN, and the differences between its versions 2.x and 3.x. Only for core/ops/*.cc and
+// tools/bench.
 #ifndef CLOZE_CORE_OPS_ONEDNN_H_
 #define CLOZE_CORE_OPS_ONEDNN_H_
 
@@ -58,7 +59,8 @@ inline bool Unambiguous(const dnnl::memory::desc& desc) {
   return strides[1] == 1 && (dims[1] == 1 ? strides[0] == 1 : strides[0] >= dims[1]);
 }
 
-// Returns the layout of weights [depth, cols]; `blocks` stay empty unless Pack can write them.
+// Returns the layout of a product's weights [depth, cols]. Its `blocks` stay empty unless the
+// kernel Pack can write them.
 inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
   const dnnl::memory::dims dims = DimsOf(desc);
   WeightLayout layout;

@@ -29,10 +29,12 @@ auto WithoutSignals() {
 
 // oneDNN splits long sums over threads, so the last bits would depend on their number. Therefore
 // results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
-// one thread. Tiles with all columns are 15 % faster (Zen 4), so rows are cut unless too few.
+// one thread. oneDNN's kernels are 15 % faster (Zen 4) if a tile has all columns of the result, so
+// rows are cut unless there are too few.
 //
 // Its fast kernels also require results without gaps between rows; the others are half as fast in
-// bf16 and take 25 ms to generate at first use. So tiles of some columns are copied.
+// bf16 and take 25 ms to generate at first use. So a tile of some columns is computed separately
+// and copied.
 constexpr int64_t kMinTileCols = 128;
 int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.rows >= 1024) return 128;
@@ -95,7 +97,8 @@ void CopyRows(ConstMat from, Mat to) {
 struct Worker {
   dnnl::stream stream;
   LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
-  // Of each primitive; between tiles only addresses change, as creating them takes long.
+  // Of each primitive. Only their addresses change between tiles, because creating them takes
+  // longer than a small product.
   HashMap<const Cached*, std::unordered_map<int, memory>> arguments = {};
 };
 

@@ -19,7 +19,7 @@ inline constexpr int64_t kRowChunk = 64;
 // Returns the cost of reading or writing each of `mats` once; empty ones cost nothing.
 OpCost MemoryCost(std::initializer_list<ConstMat> mats, double flop = 0);
 
-// Run an op with the cost MemoryCost(mats), unless dry: f for each row, or each `chunk` rows.
+// Runs a whole op with the cost MemoryCost(mats): calls f(row) for each row, except in a dry run.
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f);
 void ForRowChunks(const char* op, std::initializer_list<ConstMat> mats, int64_t rows, int64_t chunk,

@@ -1,4 +1,5 @@
-// Scopes that observe ops: Profile measures them, DryRun skips their work.
+// Scopes that observe ops: Profile measures them, DryRun skips their work. While neither is active,
+// an op costs a few instructions more.
 #ifndef CLOZE_CORE_OPS_PROFILE_H_
 #define CLOZE_CORE_OPS_PROFILE_H_
 
@@ -16,7 +17,8 @@ struct OpCost {
   double bytes = 0;  // read and written at least once
 };
 
-// Collects calls, seconds and costs of ops on this thread during its lifetime. One at a time.
+// Collects calls, seconds and costs of the ops that run on this thread during its lifetime. One at
+// a time.
 class Profile {
  public:
   struct Entry {
@@ -56,8 +58,8 @@ class DryRun {
 };
 
 // The first line of every op of a training pass. Times its scope as the op `name`; `cost` returns
-// an OpCost and is called only while a Profile is active. If dry(), an op returns once it has
-// allocated its scratch.
+// an OpCost and is called only while a Profile is active. An op returns as soon as it has allocated
+// its scratch if dry() is true.
 class Op {
  public:
   template <typename Cost>

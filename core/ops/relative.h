@@ -25,7 +25,8 @@ struct RelativeGrads {
   Mat bias = {}, keys = {}, queries = {};
 };
 
-// The packed tables of one call of attention, and their gradients. Private to core/ops.
+// The tables of one call of attention, packed for the kernels, and their gradients. Private to
+// core/ops.
 class RelativeScores {
  public:
   // Allocates for sequences of up to `longest` tokens. `parts`: 0 for the forward pass; otherwise
@@ -34,7 +35,8 @@ class RelativeScores {
       int64_t longest, int64_t parts, Arena& arena);
 
   void Pack();
-  // Return the arguments for a head; ArgsOfPart with the gradient sums of `part`, zeroed.
+  // Return the arguments for a head; those of ArgsOfPart include the gradient sums of `part`,
+  // zeroed.
   RelativeArgs Args(int64_t head) const;
   RelativeArgs ArgsOfPart(int64_t head, int64_t part) const;
   // Adds up the parts into `grads`.

@@ -1,4 +1,4 @@
-// Linear combinations, conversions, column sums, selections and samples of rows.
+// Linear combinations, conversions, column sums and selections of rows.
 #ifndef CLOZE_CORE_OPS_ROWS_H_
 #define CLOZE_CORE_OPS_ROWS_H_
 
@@ -23,7 +23,8 @@ void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
 void KeepRows(ConstMat x, absl::Span<const int32_t> rows, Mat cache);
 // Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i]; all other rows of dx become zero.
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
-// y[i] = mean, summed in f32, of rows ranges[i] of x, never empty; further rows of y become zero.
+// y[i] = mean, summed in f32, of rows [begin, end) of x for ranges[i], which must not be empty;
+// further rows of y become zero.
 struct RowRange {
   int32_t begin, end;
 };

@@ -13,7 +13,8 @@ namespace cloze {
 
 // Owns zeroed memory that starts at a page. The system provides large arrays page by page on first
 // access. Uses huge pages if available: with small ones, TLB misses take a seventh of an optimizer
-// step. The first `sparse` bytes, of which few are accessed, use small pages. Throws bad_alloc.
+// step. The first `sparse` bytes use small pages, because few of them are accessed. Throws
+// std::bad_alloc.
 class LargeMemory {
  public:
   LargeMemory() {}

@@ -16,7 +16,8 @@ namespace cloze {
 using ParamId = int;
 
 // Initial values. kNormal is truncated at two standard deviations, as in Google's BERT;
-// kWholeNormal is not, as in Hugging Face; kUniform is in +-1 / sqrt(cols), Kaiming's.
+// kWholeNormal is not, as in Hugging Face; kUniform is in +-1 / sqrt(cols) (Kaiming's for a =
+// sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
 // The module of a parameter, and what the parameter is in it: weight, bias and so on. The store
@@ -28,7 +29,8 @@ enum class ParamKind : uint8_t;
 struct ParamKey {
   std::string name = {};  // as in the model folder
   Role role = {};
-  // -1: embeddings, 0 ... layers - 1: blocks, layers: head; -2 and below: a decoder's encoder.
+  // -1: embeddings, 0 ... layers - 1: blocks, layers: head. Below -1: of a decoder's encoder, whose
+  // last block is -2.
   int layer = 0;
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
   ParamKind kind = {};
@@ -76,10 +78,12 @@ class ParamStore {
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
-  // Properties, up to `init`, may be changed before Allocate(); `rate` and `int8` also later.
+  // Returns a parameter whose properties, up to `init`, may be changed before Allocate(); `rate`
+  // and `int8` also later.
   Param& Edit(ParamId id) { return params_[id]; }
 
-  // Assigns offsets to parameters and, with `training`, to gradients, without allocating memory.
+  // Assigns offsets to parameters and, with `training`, to the gradients of trainable ones, without
+  // allocating memory.
   void LayOut(bool training);
   // Calls LayOut and allocates the buffers, zeroed.
   void Allocate(bool training);

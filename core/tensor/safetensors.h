@@ -49,17 +49,20 @@ using Metadata = std::map<std::string, std::string>;
 // Parses `json`, the header of a file with `data_size` bytes of data from `data_begin`, into
 // *tensors, sorted by offset, and *metadata. kData, with the tensor's name, for anything odd:
 // leading spaces, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes
-// left over, limits exceeded. Other members than dtype, shape, data_offsets are ignored.
+// left over, limits exceeded. Members of a tensor other than dtype, shape and data_offsets are
+// ignored.
 absl::Status ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size,
     std::vector<TensorInfo>* tensors, Metadata* metadata);
 
-// An open file, or the files of a model folder. Uses pread: a file that shrinks is an error.
+// An open file, or the files of a model folder. Uses pread, so a file that shrinks meanwhile is an
+// error and not a signal.
 class SafetensorsReader {
  public:
   // Opens one file. kNoInput when it is missing, kData when it is not a sound safetensors file.
   static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
   // Opens model.safetensors, or the shards listed in model.safetensors.index.json. kNoInput when
-  // the folder has neither, kData when the index and the shards in the folder disagree.
+  // the folder has neither. kData when the index names a shard outside the folder, or index and
+  // shards disagree.
   static absl::StatusOr<SafetensorsReader> OpenFolder(const std::string& folder);
 
   // Returns the path of the file or folder.
@@ -74,7 +77,8 @@ class SafetensorsReader {
   absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
   // Reads a tensor of type F32, F16, BF16 or F64 into `out`; or of type I8 [rows, cols], times the
   // scale of its row in the tensor `name`_scale [rows, 1]. kData when it is missing, has another
-  // type or size, or holds a NaN, an infinity or a double too large for f32.
+  // type or not out.size() elements, or holds a NaN or an infinity (also a double too large for
+  // f32).
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out) const;
   // Reads out.size() elements from element `first` on. Requires that the tensor has them and that,
   // in a tensor of type I8, they are whole rows.
@@ -162,8 +166,9 @@ class SafetensorsStream {
   // kCannotCreate when `path` exists and `replace` is false, or when its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(const std::string& path, bool replace = false);
 
-  // Adds a tensor. Appends its rows to the last one if that has the same name and shape but for
-  // rows. kLimit for too many tensors, kData for a name used before.
+  // Adds a tensor. If it has the name of the tensor added last and the same shape except for the
+  // first dimension, appends its rows to that one. kLimit for too many tensors, kData when the name
+  // was used before.
   absl::Status Add(
       const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
 

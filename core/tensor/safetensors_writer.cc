@@ -17,7 +17,8 @@ int64_t Elements(absl::Span<const int64_t> shape) {
   return absl::c_accumulate(shape, int64_t{1}, std::multiplies<>());
 }
 
-// Length and JSON, padded so that data start at a multiple of 8, from which offsets count.
+// Length and JSON, padded with spaces so that data start at a multiple of 8. Offsets of `tensors`
+// count from the start of the data.
 absl::StatusOr<std::string> FormatHeader(
     const std::string& path, const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
   Json header = Json::object();

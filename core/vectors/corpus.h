@@ -29,8 +29,9 @@ struct Corpus {
   std::string not_utf8;  // about the first line that is not UTF-8; or empty
 };
 
-// Reads the texts of `files`, as `open` opens them. Calls `progress` with the bytes read so far and
-// in all. kData if fewer than two words are frequent enough, kInterrupted if `stop()`.
+// Reads the texts of `files`, as `open` opens them. Calls `progress` now and then with the bytes
+// read so far and in all. kData if fewer than two words are frequent enough, kInterrupted when
+// `stop()` is true.
 absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
     const CorpusOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress,
     absl::FunctionRef<bool()> stop, const OpenTexts& open = OpenLines);

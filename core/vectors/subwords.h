@@ -25,7 +25,8 @@ std::vector<int64_t> NgramBuckets(absl::string_view word, const SubwordOptions& 
 
 class SubwordRows {
  public:
-  // Word w has row w. Buckets get the rows after in the order of first use; unused ones have none.
+  // Word w has row w. Buckets get rows after those of the words in the order of their first use, so
+  // that unused ones take no memory.
   SubwordRows(const std::vector<std::string>& words, const SubwordOptions& options);
 
   int64_t rows() const { return rows_; }

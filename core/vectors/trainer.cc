@@ -88,7 +88,8 @@ VectorTrainer::VectorTrainer(const Corpus& corpus, const VectorOptions& options)
   PlanBatches();
 }
 
-// Limits the updates of the most frequent word in a batch: they do not see each other.
+// Limits the updates of the most frequent word in a batch, because updates of one batch do not see
+// each other.
 void VectorTrainer::PlanBatches() {
   const auto total = static_cast<double>(corpus_.text.size());
   double kept = 0, roots = 0, most = 0;

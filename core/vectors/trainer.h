@@ -1,5 +1,6 @@
 // Learns word vectors by negative sampling: word2vec's skip-gram and CBOW (Mikolov et al. 2013,
-// arXiv:1301.3781 and 1310.4546), and fastText's with n-grams. Settings mean what they do there.
+// arXiv:1301.3781 and 1310.4546), and fastText's with n-grams. Settings have the same meaning as in
+// those programs.
 #ifndef CLOZE_CORE_VECTORS_TRAINER_H_
 #define CLOZE_CORE_VECTORS_TRAINER_H_
 
@@ -59,7 +60,8 @@ class VectorTrainer {
   VectorTrainer(const Corpus& corpus, const VectorOptions& options);
   ~VectorTrainer();
 
-  // Trains all epochs. Calls progress after each batch; stops and returns false if that does.
+  // Trains all epochs. Calls progress after each batch, and stops early when it returns false.
+  // Returns false if it was stopped.
   bool Run(const std::function<bool(const VectorProgress&)>& progress);
 
   // Sets out [dim] to the vector of a word: the mean of its rows.

@@ -15,7 +15,8 @@ namespace cloze {
 // In the run directory. TensorBoard finds files with "tfevents" in their name.
 inline constexpr char kEventsName[] = "events.out.tfevents.cloze";
 
-// Returns a TFRecord: length, its checksum, `data`, its checksum, both masked CRC32C.
+// Returns the bytes of a record (TFRecord): length, its checksum, `data`, its checksum. The
+// checksums are masked CRC32C.
 std::string EventRecord(absl::string_view data);
 
 class EventFile {

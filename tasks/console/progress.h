@@ -1,4 +1,5 @@
-// Progress of a run: a live line on a terminal, plain lines elsewhere, JSON lines in a log file.
+// Progress of a run: a live line on a terminal, plain lines elsewhere, and JSON lines in a log
+// file.
 #ifndef CLOZE_TASKS_CONSOLE_PROGRESS_H_
 #define CLOZE_TASKS_CONSOLE_PROGRESS_H_
 
@@ -69,7 +70,8 @@ class Progress {
   // Redraws the live line, at most ten times a second and at every record. Writes a record every
   // log_every_steps and after the last step.
   void Step(const StepStats& stats);
-  // Reports metrics on held-out data after `step` steps, on a terminal as a row of a table.
+  // Reports metrics on held-out data after `step` steps; `best`: the best so far. On a terminal as
+  // a row of a table.
   void Evaluation(int64_t step, const MetricResults& results, bool best);
   // Prints a line with control characters escaped. Does not log it.
   void Note(absl::string_view text);
@@ -89,7 +91,8 @@ class Progress {
 
  private:
   std::string StatusLine(const StepStats& stats) const;
-  // The status and, as far as there is room, a bar, a sparkline and the learning rate.
+  // The status with as much of a bar, a sparkline and the learning rate as the terminal has room
+  // for.
   std::string LiveLine(const StepStats& stats);
   void PrintResults(int64_t step, const MetricResults& results, bool best);
 

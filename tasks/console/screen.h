@@ -51,7 +51,8 @@ class Screen {
   int columns();
   // Replaces the live line; cuts it to columns(). Lines are written as ForTerminal returns them.
   void DrawLive(const std::string& line);
-  // Prints a line and erases the live line until it is drawn again. `bold`: if there is colour.
+  // Prints a line above the live line, which is erased until it is drawn again. On a terminal with
+  // colour it is bold if asked.
   void Print(const std::string& line, bool bold = false);
   // Ends the live line; further calls may follow.
   void Finish();

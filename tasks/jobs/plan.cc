@@ -85,7 +85,8 @@ DataEstimate Estimate(
       read * scale * share, sample.bytes, sample.read};
 }
 
-// Measured with tests/distributed/run.sh: data's share of a link, and of a pass that hides them.
+// Measured with tests/distributed/run.sh: the share of a link's rate that data get, and the share
+// of a pass that hides the exchange of gradients.
 constexpr double kGoodput = 0.9, kHidden = 0.3;
 
 // Returns the seconds per step that a rank waits for the network: for gradients, as far as a pass
@@ -180,7 +181,8 @@ absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const RunInputs& inputs, 
 }
 
 // Trains a model of `inputs` with fresh weights on its training data. Passes grow up to
-// `most_tokens` while the next one is likely to end within `seconds` in total.
+// `most_tokens` as long as the next one is likely to end within `seconds` in total; at least one
+// size is timed.
 absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const RunInputs& inputs, DType compute,
     int64_t most_tokens, double seconds) {
   Model model(inputs.config, true, spec.trainable());

@@ -19,7 +19,8 @@ struct PlanOptions {
   double network = 0;  // bits per second between ranks; 0: no limit
 };
 
-// Size of the training or validation data; of large ones that are not in the cache an estimate.
+// Size of the training or validation data, estimated from its beginning if it is large and not in
+// the token cache.
 struct DataEstimate {
   double sequences = 0, tokens = 0;
   double examples = 0;          // that max_examples counts: texts, of language models sequences

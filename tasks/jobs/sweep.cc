@@ -64,7 +64,8 @@ std::string RepeatText(const SweepSummary& summary) {
   return ToJsonText(json);
 }
 
-// Trains variants of a spec in folders of one directory: those of a sweep, or seeds of `repeat`.
+// Trains variants of one spec in the folders of one directory: those of a sweep, or the seeds of
+// `repeat`.
 class Runs {
  public:
   Runs(

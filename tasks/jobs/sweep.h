@@ -21,7 +21,8 @@ struct SweepSummary {
   };
   std::vector<std::string> fields;
   Metric metric = {};  // that decides about the best run
-  // Other runs of earlier sweeps, by name; then those of this one, the last field varying fastest.
+  // Other runs of earlier sweeps, by name; then those of this sweep in the order of the values, the
+  // last field varying fastest.
   std::vector<Run> runs;
   int best = -1;  // index of the best run; -1: none
   // Sweeps of seeds: mean and sample deviation (n - 1) of the values, and the mean loss.
@@ -41,7 +42,8 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
 
 // Sweeps over `repeat` seeds, with folders "seed-5" and repeat.json. All runs share the streams,
 // the micro-batch and the held-out texts of the first one, and output.directory gets the spec with
-// `repeat`. Any error ends the sweep. kCannotCreate also for a model of another seed.
+// `repeat`. Any error ends the sweep. kCannotCreate also for a model of another seed, which would
+// be forgotten.
 absl::StatusOr<SweepSummary> TrainRepeatedly(
     const LoadedSpec& loaded, const Trainer::Options& options);
 

@@ -12,7 +12,8 @@
 
 namespace cloze {
 
-// Files of a run directory: the spec, the log, and MetricResults::answers of the best model.
+// Files of a run directory: the spec, the log, and the answers of the best model to the validation
+// data (MetricResults::answers).
 inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kLogName[] = "log.jsonl";
 inline constexpr char kAnswersName[] = "answers.json";
@@ -49,12 +50,14 @@ absl::Status VerifyModel(const std::string& run_dir, int64_t step);
 absl::Status VerifyCheckpoint(const std::string& path);
 
 // Returns the path of the newest checkpoint that verifies; "" if there are none. Adds a line
-// "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch (kIo if one
-// cannot be read) if none verifies: no run starts from zero over the remains of another.
+// "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch (kIo
+// if one cannot be read) if there are checkpoints and none verifies: a run never starts from zero
+// over the remains of another.
 absl::StatusOr<std::string> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes);
 
-// Removes temporary files that dead processes left in `run_dir`. Requires the RunLock.
+// Removes temporary checkpoints and specs that dead processes left in `run_dir`. Requires the
+// RunLock.
 void RemoveLeftovers(const std::string& run_dir);
 
 }  // namespace cloze

@@ -17,7 +17,8 @@
 namespace cloze {
 namespace {
 
-// True if `fd` is still the file of that name, which another process may have removed.
+// True if `fd` is still the file of that name: another process may have removed it between open and
+// flock.
 bool HasName(const Fd& fd, const std::string& path) {
   struct stat mine, named;
   return ::fstat(fd.get(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&

@@ -28,11 +28,13 @@ bool IsSeedFolder(absl::string_view name);
 // ..."; returns "" if there is nothing.
 std::string ForeignContent(const std::string& directory);
 
-// Returns the path of the spec of the run or of the checkpoint in `folder`; "" if there is none.
+// Returns the path of the spec of the run in `folder`, or of the run whose checkpoint it is; "" if
+// there is none.
 std::string SpecOfRun(absl::string_view folder);
 // Copies it, if there is one, into the folder `to`.
 absl::Status CopySpec(const std::string& folder, const std::string& to);
-// Gives `spec` the rules (KeepRules) of a run in `directory`, also a repeated or swept one.
+// Gives `spec` the rules (KeepRules) of the run in `directory`, or of one of its repeated or swept
+// runs, if there is one.
 void KeepRulesOf(const std::string& directory, TaskSpec* spec);
 
 // File of a sweep in the directory of its runs.
@@ -42,10 +44,12 @@ inline constexpr const char* kSweepName = "sweep.json";
 // process ends in any way. Advisory; on network file systems possibly local to a machine.
 class RunLock {
  public:
-  // Creates `run_dir` if missing and locks it. kCannotCreate at once if locked or not writable.
+  // Creates `run_dir` if missing and locks it. Fails at once with kCannotCreate if another process
+  // holds it or it is not writable.
   static absl::StatusOr<RunLock> Acquire(const std::string& run_dir);
 
-  // For a run that could not begin: removes what Acquire created, unless it holds other files.
+  // For a run that could not begin: removes what Acquire created, run.lock and directories, unless
+  // they hold other files.
   void Undo();
 
  private:

@@ -17,12 +17,14 @@ namespace cloze {
 
 inline constexpr char kSamplesName[] = "samples.safetensors";
 
-// Writes samples.safetensors of `model` into `folder`. kInternal if outputs are not finite.
+// Computes and writes samples.safetensors of `model` into `folder`. kInternal if outputs are not
+// finite.
 absl::Status WriteSamples(Model& model, DType compute, const std::string& folder);
 
-// Computes the samples of `folder` with its `model` and returns the largest difference of an
-// output. kMismatch if it exceeds 0 with the same kernels and matmul library, else 1e-4 (1 +
-// |output|), or 0.1 (1 + |output|) with bf16. kNoInput or kData for the file itself.
+// Computes the samples of `folder` with `model`, which was loaded from there, and returns the
+// largest difference of an output. kMismatch if it exceeds 0 with the same kernels and matmul
+// library, else 1e-4 (1 + |output|), or 0.1 (1 + |output|) with bf16. kNoInput or kData for the
+// file itself.
 absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder);
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-// The state of a run in a checkpoint, trainer.textproto: its progress, spec, data and code.
+// The state of a run in a checkpoint, trainer.textproto: its progress, and the spec, data and code
+// that it was made with.
 #ifndef CLOZE_TASKS_RUN_TRAINER_STATE_H_
 #define CLOZE_TASKS_RUN_TRAINER_STATE_H_
 
@@ -18,7 +19,8 @@ inline constexpr char kStateName[] = "trainer.textproto";
 // Writes the state into the checkpoint folder `folder`.
 absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state);
 
-// Reads the state of a checkpoint. kMismatch for a newer format version; kData if it is unsound.
+// Reads the state of a checkpoint. kMismatch for a newer format version; kData if it cannot be
+// parsed or its numbers contradict each other.
 absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder);
 
 // Records spec, training data and code in `state`.
@@ -30,7 +32,8 @@ void DescribeRun(const TaskSpec& spec, const BuiltStore& train, DType compute, T
 absl::Status CheckSameSpec(
     const TaskSpec& before, const TaskSpec& now, const std::string& directory);
 
-// kMismatch, naming the first changed file, unless `train` is the data of `checkpoint`.
+// kMismatch, naming the first changed file, unless `train` is the data of the state in
+// `checkpoint`.
 absl::Status CheckSameData(
     const TrainerState& state, const BuiltStore& train, const std::string& checkpoint);
 
@@ -40,11 +43,13 @@ std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass)
 
 // Returns the results of the best evaluation so far; empty before the first.
 MetricResults BestOf(const TrainerState& state);
-// Returns its score; NaN before the first, and for a loss that an earlier version did not keep.
+// Returns the score of that evaluation; NaN before the first, and for a loss that the checkpoint of
+// an earlier version lacks.
 ModelScore BestScore(const TrainerState& state);
 // True after evaluation.patience evaluations without a better one.
 bool OutOfPatience(const TaskSpec& spec, const TrainerState& state);
-// Forgets the best results but evaluations_without_best: the next finite ones are the best.
+// Forgets the best results, so that the next finite ones are the best. Keeps
+// evaluations_without_best.
 void ForgetBest(TrainerState* state);
 // Records the results of the best model, of `step`, with the value of the metric that chose it.
 void SetBest(const MetricResults& results, int64_t step, double value, TrainerState* state);

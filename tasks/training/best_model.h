@@ -20,7 +20,8 @@ class BestModel {
   // metric by which a resumed run has chosen its best model.
   absl::Status CheckMetric();
   // Makes sure that the run directory holds the best model of a resumed run: a kill may have left
-  // part of a later one. Restores it from its checkpoint, or forgets it. Changes the weights.
+  // part of a later one. Restores it from its checkpoint, or forgets it so that the next evaluation
+  // saves a model. Changes the weights.
   absl::Status Restore();
   // True if the spec in the run directory must stay, because the metrics there belong to it.
   bool keeps_spec() const { return keeps_spec_; }

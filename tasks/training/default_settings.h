@@ -25,7 +25,8 @@ struct ChosenSetting {
   std::string field, value, reason;
 };
 
-// Sets OpenSettingsOf(*spec) and returns them, a pure function of the arguments.
+// Sets OpenSettingsOf(*spec) and returns them; none if all are set. A pure function of its
+// arguments.
 std::vector<ChosenSetting> ChooseSettings(const RunFacts& facts, TaskSpec* spec);
 
 // "chosen: batch.examples 16 (1,000 rows); ...".

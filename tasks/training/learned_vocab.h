@@ -1,4 +1,5 @@
-// The vocabulary that a run learns from its texts if LearnsVocabulary (proto/spec.h).
+// The vocabulary that a run learns from its training texts if its spec names neither a tokenizer
+// nor a model to start from.
 #ifndef CLOZE_TASKS_TRAINING_LEARNED_VOCAB_H_
 #define CLOZE_TASKS_TRAINING_LEARNED_VOCAB_H_
 
@@ -28,12 +29,14 @@ struct LearnOptions {
 };
 
 // Learns a tokenizer from the texts of spec.train, except those that are held out; the same bits
-// for any number of threads. Sets *report (may be null) to a line for the user. kSpec for a stream.
+// for any number of threads. Sets *report (may be null) to a line for the user. kSpec for a stream,
+// which can be read only once.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LearnTokenizer(
     const TaskSpec& spec, const LearnOptions& options, std::string* report = nullptr);
 
-// Makes VocabFolder(spec) complete on disk: restores it, if missing, from `checkpoint`; learns it
-// for a new run, which has none (""). kCannotCreate if the folder holds something else.
+// Makes VocabFolder(spec) complete on disk: restores it, if it is missing, from `checkpoint`, whose
+// run has learned it; learns it for a new run, which has none (""). kCannotCreate if the folder
+// holds something else.
 absl::Status MakeVocabFolder(const TaskSpec& spec, const std::string& checkpoint,
     const LearnOptions& options, std::string* report);
 

@@ -61,7 +61,8 @@ int64_t MaxStepTokens(const TaskSpec& spec, const Task& task) {
 int64_t MemoryPlan::MaxPasses(int64_t micro_tokens) const {
   const int64_t tokens = MaxStepTokens(), longest = task_->max_example_tokens();
   if (tokens <= micro_tokens) return 1;
-  // Each pass but the last has more than micro_tokens - longest tokens, two more than micro_tokens.
+  // Each pass but the last holds more than micro_tokens - longest tokens, and two consecutive
+  // passes hold more than micro_tokens.
   return 1 + std::min((tokens - 1) / std::max<int64_t>(micro_tokens - longest + 1, 1),
                  2 * tokens / micro_tokens);
 }

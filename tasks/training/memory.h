@@ -61,7 +61,8 @@ class MemoryPlan {
   ParamCount parameters_;
 };
 
-// Returns the bytes of runtime.memory_limit_mb or, if that is 0, AvailableMemory().
+// Returns the bytes that runtime.memory_limit_mb allows or, if that is 0, that this machine and the
+// process's control group can provide.
 int64_t MemoryLimit(const TaskSpec& spec);
 
 // Returns the spec's micro_tokens if given, otherwise the largest that fit; sets `note` if memory

@@ -38,7 +38,8 @@ absl::Status CheckFinite(const ParamStore& params) {
   return absl::OkStatus();
 }
 
-// Returns the first micro-batch of each rank, and the end; balances their tokens.
+// Returns the first micro-batch of each rank, and the end. The rank with the most tokens gets about
+// as few as possible.
 std::vector<int64_t> AssignMicroBatches(absl::Span<const Batch> micro, size_t ranks) {
   std::vector<int64_t> starts;
   const auto fits = [&](int64_t most) {
@@ -259,7 +260,8 @@ absl::StatusOr<MetricResults> ModelTrainer::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop, bool probe) {
   const int64_t tokens = spec_.batch().micro_tokens();
   const DType compute = EvaluationType();
-  // Ranks exchange weights rounded to the training type. Packed weights are of one type at a time.
+  // Ranks exchange weights rounded to the type of training. Only the packed weights of one type are
+  // held at a time.
   if (compute != inputs_.compute) {
     GatherWeights();
     model_.matmul().DropPacked();

@@ -34,8 +34,9 @@ class ModelTrainer {
   // Appends lines for the user to `notes`. Errors of Model::Load.
   absl::Status Initialize(std::vector<std::string>* notes);
 
-  // First half of a step. Each rank computes its share of the micro-batches and adds up the
-  // gradients, with local_steps only its own, as GradientSum; returns the mean loss.
+  // First half of a step. Each rank computes its share of the micro-batches. Adds up their
+  // gradients, with local_steps only its own, in the order of GradientSum; returns the mean loss
+  // over all targets.
   double ForwardBackward(const StepData& data);
   // Tokens and seconds of each rank in the last step.
   absl::Span<const RankWork> work() const { return work_; }
@@ -53,13 +54,15 @@ class ModelTrainer {
   absl::StatusOr<MetricResults> Evaluate(const ExampleStore& store, int64_t max_examples,
       const std::atomic<bool>* stop, bool probe = false);
 
-  // Puts the moving average of the weights, if any, into the model while the returned object lives.
+  // Puts the moving average of the weights (with optimizer.ema_decay) into the model until the
+  // returned object is destroyed.
   auto UseAverage() {
     optimizer_->SwapAverage();
     return absl::Cleanup([this] { optimizer_->SwapAverage(); });
   }
 
-  // Puts `weights` of Weights() into the model while the returned object lives, unless empty.
+  // Puts `weights`, as Weights() returned them, into the model until the returned object is
+  // destroyed. Does nothing if they are empty.
   auto UseWeights(std::vector<float>* weights) {
     SwapWeights(weights);
     return absl::Cleanup([this, weights] { SwapWeights(weights); });
@@ -120,7 +123,8 @@ class ModelTrainer {
 
 // Counts the last step of `state` as skipped.
 void CountSkipped(TrainerState* state);
-// kInternal if too many steps were skipped: the last ten, or over 1 % of the last thousand.
+// kInternal if too many of the last steps of a run were skipped: ten consecutive ones, or more than
+// 1 % of the last thousand.
 absl::Status CheckSkipped(const TrainerState& state);
 // kInternal if all steps of a run were skipped.
 absl::Status CheckLearned(const TrainerState& state);

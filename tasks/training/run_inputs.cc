@@ -31,7 +31,8 @@ std::string TokenizerField(const TaskSpec& spec) {
                                                                                 : "model.tokenizer";
 }
 
-// Returns an error unless task, vocabulary and longest sequence fit the model.
+// Returns an error unless the task fits the kind of model, the vocabulary its embedding table, and
+// the longest sequence its positions.
 absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
     const Tokenizer& tokenizer) {
   if (tokenizer.vocab_size() > config.vocab) {

@@ -56,7 +56,8 @@ struct RunInputs {
   std::string EvaluatedData() const;
 };
 
-// Returns the metrics of a run: the task's and, with evaluation.pairs, pair_accuracy.
+// Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,
+// pair_accuracy.
 std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec);
 
 // Verifies the spec, sets the number of threads and returns the type of activations.
@@ -76,7 +77,8 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, cons
     const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
 
 // Checks that the files and folders that the spec names exist and fit together: the model and its
-// tokenizer, files and their columns, max_tokens. Returns all errors, each with its place.
+// tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
+// spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
 // Loads or learns the tokenizer, learns labels, and builds the stores. Appends lines for the user

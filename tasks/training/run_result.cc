@@ -38,7 +38,8 @@ absl::StatusOr<OrderedJson> Describe(
   return SummaryOf(built.store.stats(), content, labels);
 }
 
-// Returns the label that the model gives to every text although they have several, or "".
+// Returns the label that the model gives to every text although they have several, by the confusion
+// of its answers; "" if there is none.
 std::string OnlyAnswer(const MetricResults& best) {
   for (const auto& [name, text] : best.tables) {
     if (name != "confusion" || text == "null") continue;

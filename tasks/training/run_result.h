@@ -1,4 +1,4 @@
-// Files of a run for `cloze report`, about.json and result.json, and notes if it learns nothing.
+// Files of a run for `cloze report`: about.json at its start, result.json at its end.
 #ifndef CLOZE_TASKS_TRAINING_RUN_RESULT_H_
 #define CLOZE_TASKS_TRAINING_RUN_RESULT_H_
 
@@ -21,9 +21,10 @@ inline constexpr char kResultName[] = "result.json";
 
 // Describes `best`, the results of the best model of a run of `steps` steps: {"sentence",
 // "warning", "metric", "value", "examples", "unit": "rows" or "words", "baselines":
-// {"most_frequent", "words"}}; null if the task has no baselines. The sentence is like "right on
-// 94.1 % of 660 held-out rows (most frequent class 27 %, words alone 88 %)"; the warning is null,
-// or that the model gives the same answer to every text. Undefined numbers are NaN.
+// {"most_frequent", "words"}}; null if the task has no baselines. The sentence is like "right
+// on 94.1 % of 660 held-out rows (most frequent class 27 %, words alone 88 %)"; the warning is
+// null, or that the model gives the same answer to every text. Numbers that are not defined are
+// NaN.
 OrderedJson DescribeResult(
     const TaskSpec& spec, const MetricResults& best, const Baselines& baselines, int64_t steps);
 

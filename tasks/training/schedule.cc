@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kMaxSteps = 1e15;  // fits into 64 bits
 
-// Rate after the warmup, `after` of the run, when `left` of it is left (shares).
+// Rate after the warmup. `left`: share of the steps after the warmup that is left. `after`: share
+// of the run that follows the warmup.
 double AfterWarmup(const ScheduleSpec& spec, double peak, double left, double after) {
   switch (spec.shape()) {
     case ScheduleSpec::LINEAR: return peak * left;

@@ -1,4 +1,5 @@
-// The data that the parts of a training run share: inputs, model, clock, and the state of steps.
+// The data that the parts of a training run share: its inputs, its model, its clock, and the state
+// that steps change.
 #ifndef CLOZE_TASKS_TRAINING_TRAINING_RUN_H_
 #define CLOZE_TASKS_TRAINING_TRAINING_RUN_H_
 

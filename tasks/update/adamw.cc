@@ -21,7 +21,8 @@ class AdamWRule : public UpdateRule {
   double MeasurePart(const UpdateStep& step, const ParamPart& part) const override {
     return SumUpdateRatios(Settings(step), part.grad, part.state[1], part.n);
   }
-  // clip_updates divides the rate of a tensor by the root mean square of g / sqrt(v) if above 1.
+  // With clip_updates the rate of a tensor is divided by the root mean square of g / sqrt(v) if
+  // that is above 1.
   void Update(const UpdateStep& step, const ParamUpdate& update, double sum,
       const ParamPart& part) const override {
     AdamW settings = Settings(step);

@@ -1,4 +1,5 @@
-// The gradient of a step: the sum over micro-batches, in an order that only their numbers give.
+// The gradient of a step: the sum over its micro-batches, in an order that depends only on their
+// numbers.
 #ifndef CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
 #define CLOZE_TASKS_UPDATE_GRADIENT_SUM_H_
 

@@ -9,7 +9,8 @@
 
 namespace cloze {
 
-// The rules, each from its file; null if not in `spec`. `product`: type of operands of products.
+// The rules, each from its own file. Return null if `spec` does not select the rule. `product`:
+// type of the operands of products.
 std::unique_ptr<UpdateRule> NewMuon(const OptimizerSpec& spec, DType product);
 std::unique_ptr<UpdateRule> NewAdamW(const OptimizerSpec& spec, DType product);
 

@@ -83,7 +83,8 @@ class Optimizer {
   // Returns the global norm of the gradients, of which each rank needs its shard.
   double GradNorm() const { return params_.GradNorm(); }
   // Takes one step; scales gradients of norm `norm` down to clip_norm if they exceed it. Sets the
-  // gradients to zero; those of other shards must be zero already. Gives all ranks the new weights.
+  // gradients to zero; those of other shards must be zero already. Gives the new weights to all
+  // ranks, as passes read them.
   void Step(double rate, double norm);
   // Starts the moving average, if there is one, with the present weights. The constructor does so.
   void StartAverage() { average_.Start(); }

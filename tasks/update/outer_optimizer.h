@@ -17,7 +17,8 @@ namespace cloze {
 // same state and one checkpoint serves all.
 class OuterOptimizer {
  public:
-  // `inner`: arrays of an optimizer of all of `store` on each rank. The pointers must outlive this.
+  // `inner`: the arrays of an optimizer that updates all parameters of `store` on each rank. The
+  // pointers must outlive this.
   OuterOptimizer(ParamStore* store, const std::vector<StateArray>& inner,
       const DistributedSpec& spec, Ranks* ranks);
 

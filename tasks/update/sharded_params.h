@@ -1,4 +1,5 @@
-// The trainable parameters of a model; each rank updates a shard and gives it to the others.
+// The trainable parameters of a model, divided among ranks: each updates its shard and gives the
+// result to the others.
 #ifndef CLOZE_TASKS_UPDATE_SHARDED_PARAMS_H_
 #define CLOZE_TASKS_UPDATE_SHARDED_PARAMS_H_
 
@@ -101,7 +102,8 @@ class ShardedParams {
     return OwnerOf(param.grad_offset, ranks_->size()) == ranks_->rank();
   }
 
-  // Collects gradients of parameters where they are updated as a whole; others become zero.
+  // Collects the gradients of parameters that are updated as a whole where they are; other ranks
+  // set theirs to zero.
   void GatherWholeGradients();
   // Gives the weights to all ranks, as passes read them. Rounded weights travel in `mail`, which
   // has the size of the gradients and is zero before and after.
@@ -121,7 +123,8 @@ class ShardedParams {
   };
   // Carries out the transfer of each slice, which may be empty.
   void Exchange(absl::FunctionRef<Transfer(const RoutedSlice&)> of_slice);
-  // Calls f(slice, its values [1, n] f32, its mail [1, n] bf16) in parallel for narrow slices.
+  // Calls f(slice, its values [1, n] f32, its part of the mail as [1, n] bf16) in parallel for the
+  // narrow slices.
   void ForNarrow(absl::Span<float> mail,
       absl::FunctionRef<void(const RoutedSlice&, Mat exact, Mat rounded)> f);
 

@@ -22,7 +22,8 @@ class StateFile {
 
   // Creates the file; only for rank 0, to which the others send their shards in FinishWrite.
   absl::Status Write(const std::string& path);
-  // Sends the shards to rank 0. Every rank must call it for every save, with or without a Write.
+  // Sends the shards to rank 0. Every rank must call it for every save, also if Write failed or was
+  // not called on rank 0.
   void FinishWrite();
   // Reads the shard of this rank. Errors of SafetensorsReader.
   absl::Status Read(const std::string& path);

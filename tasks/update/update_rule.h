@@ -1,5 +1,6 @@
-// Rules by which gradients change weights. They see parts of parameters in memory, neither ranks
-// nor files. A new rule is one file, lines in optimizer.cc and fields in OptimizerSpec.
+// Rules by which gradients change weights. A rule sees parts of parameters in memory; it knows
+// neither ranks nor files. A new rule is one file, lines in optimizer.cc and its fields in
+// OptimizerSpec.
 #ifndef CLOZE_TASKS_UPDATE_UPDATE_RULE_H_
 #define CLOZE_TASKS_UPDATE_UPDATE_RULE_H_
 
@@ -12,7 +13,8 @@
 
 namespace cloze {
 
-// Prefixes in checkpoints of arrays with a float for every trainable value. Rules use the first.
+// State arrays with a float for every trainable value, by their prefixes in checkpoints. A rule
+// uses the first ones.
 inline constexpr const char* kStatePrefixes[] = {"m.", "v."};
 
 class UpdateRule;

@@ -133,7 +133,8 @@ struct Texts {
     }
     return call;
   }
-  // Adds the next text to *result. Unless settings.each, an error is that of the call.
+  // Adds the next text to *result. Unless each text has its own status, an error is that of the
+  // call.
   absl::Status Add(const absl::Status& status, std::string json, cloze_result* result) const {
     if (settings.each == 0) RETURN_IF_ERROR(Annotate(status, "texts[", result->texts.size(), "]"));
     if (!status.ok()) json = std::string(status.message());

@@ -40,7 +40,8 @@ std::string Canonical(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-// Appends what changes with a file of the folder or its modules (1_Pooling), but for logs.
+// Appends what changes when a file of the folder, or of its modules (1_Pooling), does. Logs, which
+// grow during a run, do not count.
 void AddFiles(const std::string& folder, std::string* state, bool modules = true) {
   for (const std::string& name : ListDirectory(folder).value_or(std::vector<std::string>())) {
     const std::string path = JoinPath(folder, name);

@@ -41,9 +41,11 @@ struct EngineOptions {
   std::string compute = "auto";             // as --compute: auto, f32, bf16, int8
 };
 
-// Rules for vectors of texts, as options of `cloze encode`. Unset values are those of the folder.
+// Rules for vectors of texts, those of `cloze encode` with the same options. A value that is not
+// set is what the folder says.
 struct EmbedOptions {
-  // "cls", "mean", "max" as --pool, without the folder's prompt, limit and normalization.
+  // "cls", "mean", "max" as --pool: the other rules of the folder (prompt, limit, normalization)
+  // then do not apply.
   std::optional<std::string> pool = {};
   std::optional<bool> normalize = {};  // to length 1
   std::string prompt = {};             // "query", "document" as --prompt; not with `pool`
@@ -78,7 +80,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Sets the threads of this process, for all engines; 0: AvailableCores(). Waits for calls.
+  // Sets the number of threads that compute in this process, for all engines; 0: AvailableCores().
+  // Waits for calls.
   static void UseThreads(int threads);
 
   // The kind of the model: "sequence_classification", "token_tagging", "masked_lm",

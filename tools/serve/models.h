@@ -29,12 +29,14 @@ struct ServedModel {
 class ServedModels {
  public:
   // Opens [NAME=]FOLDER `models` with `adapters`, [MODEL:]NAME=FOLDER; the name of a model is that
-  // of its folder unless given. kUsage for wrong names; errors of Engine::Open.
+  // of its folder unless given. kUsage for names that are wrong, twice or unknown; errors of
+  // Engine::Open.
   static absl::StatusOr<std::unique_ptr<ServedModels>> Open(const std::vector<std::string>& models,
       const std::vector<std::string>& adapters, const std::string& compute,
       const ServeLimits& limits, ServeMetrics* metrics);
 
-  // Opens all folders anew. A model whose folder does not open stays, which stderr reports.
+  // Opens all folders anew. A model whose folder does not open stays as it is, which is reported on
+  // stderr.
   void Reload();
   // Answers the requests that wait, and takes no more.
   void Finish();

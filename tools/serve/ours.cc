@@ -4,7 +4,8 @@
 namespace cloze {
 namespace {
 
-// Reads texts of "inputs". The body is form(answer), or a list; answers of the kind have `member`.
+// Reads texts of the member "inputs". The body is form(answer), or a list of these; answers of the
+// kind have `member`.
 absl::StatusOr<Work> ReadTexts(const ServeContext& context, const Json& body,
     absl::Span<const absl::string_view> kinds, absl::string_view member,
     OrderedJson (*form)(const Record& record, OrderedJson answer)) {

@@ -1,4 +1,4 @@
-// The routes of the server: from a request to records for a model, and from results to a reply.
+// The routes of the server: from a request to records for a model, and from results to a body.
 #ifndef CLOZE_TOOLS_SERVE_ROUTES_H_
 #define CLOZE_TOOLS_SERVE_ROUTES_H_
 

@@ -33,7 +33,8 @@ struct ServedConnection {
 
 class Exchange;
 
-// Threads of libmicrohttpd read and answer requests; a connection waits suspended for a model.
+// Threads of libmicrohttpd read requests and write answers; while a model works, their connections
+// are suspended.
 class Server {
  public:
   // Answers on `sockets` until Drain. `context` and what it names, and `metrics`, must outlive the
@@ -45,7 +46,8 @@ class Server {
 
   // Closes connections that are past their deadline. To be called about each second.
   void CloseLate();
-  // Accepts and reads no more requests; returns when all are answered or their clients are late.
+  // Accepts no more connections, refuses new requests, and returns when all others are answered or
+  // their clients are late.
   void Drain();
 
  private:

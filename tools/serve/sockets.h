@@ -20,7 +20,8 @@ struct ListeningSocket {
 // the socket of a dead process there. kUsage for another form, kCannotCreate.
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& where);
 
-// Returns the sockets that systemd opened (sd_listen_fds). kUsage for one that does not listen.
+// Returns the sockets that systemd opened for this process (sd_listen_fds). kUsage for one that
+// does not listen.
 absl::StatusOr<std::vector<ListeningSocket>> InheritedSockets();
 
 }  // namespace cloze

@@ -32,7 +32,8 @@ struct AttentionArgs {
   float scale;
   Visibility visible;
   // From row 0 of the sequence on; `site` includes the head. Adjacent queries of a short sequence
-  // share a row of random numbers: 4 up to 32 tokens, with 32 elements each, 2 up to 64.
+  // share a row of random numbers: 4 queries with 32 elements each up to 32 tokens, 2 with 64 up to
+  // 64 tokens.
   RowDropout dropout;
   float* scratch;  // AttentionScratch(...) floats, with `relative` RelativeScratch(...) more
   const RelativeArgs* relative = nullptr;  // null: scores do not depend on distances
@@ -43,7 +44,8 @@ struct AttentionGradArgs {
   void *dq, *dk, *dv;  // T; overwritten
 };
 
-// Returns the most keys that a block of queries sees, in a range between multiples of `to`.
+// Returns an upper bound of the number of keys that a block of queries sees, if their range begins
+// and ends at multiples of `to`.
 inline int64_t AttentionSpan(int64_t tokens, const Visibility& visible, int64_t to) {
   const int64_t seen = visible.before + kAttentionQueries + visible.after + visible.prefix + to - 1;
   return ((seen < tokens ? seen : tokens) + to - 1) / to * to;
@@ -59,7 +61,8 @@ inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim, const Visibili
 #ifdef CLOZE_ISA
 namespace {
 
-// Sizes, padded to whole vectors, with zeros where read. Take() allocates units (see gemm.h).
+// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Take() allocates units
+// (see gemm.h) from the scratch.
 template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
@@ -158,7 +161,8 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   }
 }
 
-// c [rows, k.keys] = left right^T for packed rows and a transposed matrix; 0 after the tokens.
+// c [rows, k.keys] = left right^T for packed rows `left` and a transposed matrix; 0 after the
+// tokens.
 template <typename T>
 CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, const KeyRange& k, int64_t rows,
     const float* left, const float* right_t, float* c) {

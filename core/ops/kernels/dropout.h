@@ -45,7 +45,8 @@ CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
 #endif
 }
 
-// factor[c] = 0 or d.scale of element c < n from group `first` on. Writes whole groups of 128.
+// factor[c] = 0 or d.scale of the element c < n after the first of group `first`. Writes up to the
+// next multiple of 128.
 inline void DropoutFactors(
     const RowDropout& d, int64_t row, int64_t first, int64_t n, float* factor) {
   constexpr int kParts = kLanes / kHalf;

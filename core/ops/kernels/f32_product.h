@@ -28,7 +28,8 @@ constexpr int64_t kF32Tokens = 256, kF32GradientRows = 192, kF32GradientCols = 5
 #if defined(__AVX2__) && !defined(__AVX512F__)
 namespace {
 
-// Depth per step of the sum: a block of columns is then as large as L1, kF32Rows rows 192 KB.
+// Depth per step of the sum: a block of columns of the weights is then as large as L1, and kF32Rows
+// rows of x are 192 KB.
 constexpr int64_t kF32Depth = 512;
 
 // c (+)= a b for one block of columns, of which only the first `cols` exist in c.
@@ -68,7 +69,8 @@ void F32Product(const ProductArgs& p) {
 }
 
 // Copies strips of `width` columns of from [tokens, cols] one after the other, padded with zeros.
-// Prefetches later rows, as hardware stops at the end of a page, and the next columns.
+// Prefetches later rows, because hardware prefetchers stop at the end of a page, and the next
+// columns.
 template <int width>
 CLOZE_INLINE void PackStrips(
     int64_t tokens, int64_t cols, const float* from, int64_t stride, float* to) {

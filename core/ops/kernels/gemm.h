@@ -10,7 +10,8 @@
 namespace cloze {
 namespace {
 
-// Operands consist of 32-bit units: one f32 or, where kPair is 2, two bf16 adjacent in the sum.
+// Operands consist of units of 32 bits: one f32, or, if the CPU multiplies bf16 (kPair 2), two bf16
+// that are adjacent in the sum.
 #ifdef __AVX512BF16__
 constexpr bool kMultipliesBf16 = true;
 #else

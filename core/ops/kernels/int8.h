@@ -13,7 +13,8 @@ namespace cloze {
 constexpr int64_t kInt8Cols = 32, kInt8Unit = 4, kInt8Depth = 64;
 
 // Packs `cols` columns of a weight, `stride` floats apart, into panels. Element (k, n) of a panel
-// is at q[k / 4 * 128 + n * 4 + k % 4]. Zeros pad columns to whole panels and depth to `padded`.
+// is at q[k / 4 * 128 + n * 4 + k % 4]. Columns are padded to whole panels and depth to `padded`,
+// with zeros.
 struct Int8PackArgs {
   int64_t depth, padded, cols, stride;
   const float* from;

@@ -18,7 +18,8 @@ namespace {
 
 #if defined(__AMX_INT8__) || !(defined(__AVX512VNNI__) || defined(__AVXVNNI__))
 
-// Without VNNI, int8 is not faster than bf16; with AMX, bf16 is already a small part of the time.
+// Without VNNI, products of int8 are not faster than those of bf16. With AMX, products of bf16 are
+// already a small part of the time.
 void Int8Attention(const AttentionArgs& a) { AttentionForward<bf16>(a); }
 
 #else
@@ -64,7 +65,8 @@ CLOZE_INLINE void FindRanges(
   });
 }
 
-// Packs keys into panels (Int8PackArgs): columns are keys. rows: [32, depth], overwritten.
+// Packs keys into panels as Int8PackArgs describes: columns are keys, depth is that of head_dim.
+// rows: [32, depth], overwritten.
 CLOZE_INLINE void PackKeys(const AttentionArgs& a, const Int8AttentionSizes& s,
     const ColumnRanges& range, uint8_t* rows, int8_t* panel) {
   const bf16* k = static_cast<const bf16*>(a.k);

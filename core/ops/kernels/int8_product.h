@@ -94,7 +94,8 @@ CLOZE_INLINE void FinishInt8(
 
 #ifdef __AMX_INT8__
 
-// The matrix unit sums a block, whose panel is laid out in tiles, while the one before is finished.
+// The matrix unit computes the sums of a block, whose panel has the layout of tiles, while the rows
+// of the block before are finished.
 template <typename T>
 void Int8Product(const Int8ProductArgs& p) {
   const AmxTiles unit;

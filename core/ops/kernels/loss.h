@@ -14,7 +14,8 @@ struct LossRow {
 #ifdef CLOZE_ISA
 namespace {
 
-// Returns the loss of n logits. Unless gradient_scale is 0, they become their gradient times it.
+// Returns the loss of n logits against `target`. Unless gradient_scale is 0, the logits become
+// their gradient times gradient_scale.
 template <typename T>
 LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scale) {
   T* x = static_cast<T*>(logits);

@@ -66,8 +66,8 @@ struct GradientArgs {
 namespace {
 
 // A block reads a little of each of many rows: too many streams for the hardware prefetcher. So
-// each read prefetches `ahead` floats into L2: the same columns of the next rows, or later ones of
-// long rows.
+// each read prefetches `ahead` floats into L2: the same columns of the rows that are packed next,
+// or further columns if rows are long.
 constexpr int64_t kMaxAhead = 1 << 15, kAheadInRow = 256;
 
 // Packs a block whose columns are adjacent in the source.

@@ -1,4 +1,5 @@
-// Residual sum, dropout and layer norm in one pass; the backward pass accumulates column sums.
+// Residual sum, dropout and layer norm in one pass; the backward pass also accumulates all column
+// sums.
 #ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
 #define CLOZE_CORE_OPS_KERNELS_NORM_H_
 

@@ -59,7 +59,8 @@ CLOZE_INLINE void AddTo(int64_t n, const From* from, float* to) {
   for (int64_t c = 0; c < n; c += W) Store(to + c, Load(to + c) + Load(from + c));
 }
 
-// Adds to the scores [count, keys] of queries from q on. query, key: packed rows, of all keys.
+// Adds to the scores [count, keys] of the queries from q on. query: their packed rows; key: those
+// of all keys.
 template <typename T>
 void AddRelative(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count,
     const float* query, const float* key, float* scores) {

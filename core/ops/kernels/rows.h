@@ -1,4 +1,4 @@
-// Linear combinations, conversions, column sums, and sums of table rows.
+// Linear combinations, conversions, column sums.
 #ifndef CLOZE_CORE_OPS_KERNELS_ROWS_H_
 #define CLOZE_CORE_OPS_KERNELS_ROWS_H_
 

@@ -1,5 +1,4 @@
-// Word vectors: the loss of negative sampling (Mikolov et al. 2013, arXiv:1310.4546), and sparse
-// updates of tables.
+// Word vectors: the loss of negative sampling, and sparse updates of tables.
 #ifndef CLOZE_CORE_OPS_KERNELS_WORD_VECTORS_H_
 #define CLOZE_CORE_OPS_KERNELS_WORD_VECTORS_H_
 
@@ -28,8 +27,7 @@ struct NegativeSamplingArgs {
 #ifdef CLOZE_ISA
 namespace {
 
-// Returns the sum over all rows of -log sigmoid(+-score), + for targets, - for negatives; each is
-// at most 9.2. The caller then adds factors[i] `hidden` to the i-th of the rows.
+// Returns the sum over all rows of -log sigmoid(+-score), + for targets, - for negatives.
 double NegativeSampling(const NegativeSamplingArgs& a) {
   const int64_t n = a.groups * a.group_size;
   for (int64_t i = 0; i < n; ++i) PrefetchRow(a.table + a.rows[i] * a.cols, a.cols);
@@ -62,7 +60,8 @@ double NegativeSampling(const NegativeSamplingArgs& a) {
   return loss;
 }
 
-// table[u.row] += u.factor x[u.from] for each update in order. `cols`: a multiple of 16.
+// table[u.row] += u.factor x[u.from] for each update in order. Rows have `cols` elements, a
+// multiple of 16.
 void AddRows(int64_t n, const RowUpdate* updates, int64_t cols, const float* x, float* table) {
   constexpr int64_t kAhead = 4;
   for (int64_t i = 0; i < n; ++i) {
