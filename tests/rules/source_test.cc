@@ -48,7 +48,7 @@ struct LargeClass {
 };
 constexpr LargeClass kLargeClasses[] = {
     {"core/ops/kernels/attention.h", "AttentionArgs", 0, 17},
-    {"core/text/tokenizer/tokenizer_data.h", "TokenizerData", 0, 18},
+    {"core/text/tokenizer/tokenizer_data.h", "TokenizerData", 0, 17},
     {"tasks/sequence_classification.cc", "SequenceClassification", 23, 0},
     {"tools/bench/bench.h", "Options", 0, 17},
 };
