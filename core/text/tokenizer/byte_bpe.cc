@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
 #include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -169,14 +170,23 @@ void ByteBpeScheme::SetStages(
 }
 
 std::string MergesText(const TokenizerData& data) {
-  std::string text = "#version: 0.2\n";
+  std::string text = kMergesHead;
   for (const auto& [left, right] : SchemeOf<ByteBpeScheme>(data).merges)
     absl::StrAppend(&text, data.tokens[left], " ", data.tokens[right], "\n");
   return text;
 }
 
 std::string ByteBpeScheme::Key(const TokenizerData& data) const {
-  return absl::StrCat(MergesText(data), add_prefix_space, drops_unknown, fuse_unknown);
+  if (!data.rules.empty())
+    return absl::StrCat(
+        data.rules, fuse_unknown ? "fuse\n" : "", MergesText(data), "0", drops_unknown);
+  std::string key = absl::StrCat(MergesText(data), add_prefix_space, drops_unknown,
+      absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
+  if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
+  if (!data.trim_offsets || data.trim_keeps_first)
+    absl::StrAppend(&key, " | trim ", data.trim_offsets, data.trim_keeps_first);
+  if (fuse_unknown) key += " | fuse";
+  return key;
 }
 
 // Checks that no merge is missing. A token that no merge produces is accepted if no two tokens join

@@ -30,8 +30,10 @@ class SubwordScheme {
   // with the `ids` of its tokens.
   virtual void SetStages(const TokenizerData& data, const TokenIds& ids, int32_t unknown,
       Pipeline* pipeline) const = 0;
-  // Returns the settings that determine ids, for cache keys.
+  // Returns data.rules and the settings that determine ids, for the keys of caches and checkpoints.
   virtual std::string Key(const TokenizerData& data) const = 0;
+  // Part of these keys, also of the kinds that have none.
+  virtual NormalizerOptions normalizer_options() const { return {}; }
   // Returns kData if the settings do not fit the tokens.
   virtual absl::Status Check(const TokenOrigin&, const TokenIds&, const TokenizerData&) const {
     return absl::OkStatus();
@@ -56,6 +58,7 @@ struct WordPieceScheme final : SubwordScheme {
   Templates UsualTemplates(const std::string& cls, const std::string& sep) const override {
     return BertTemplates(cls, sep);
   }
+  NormalizerOptions normalizer_options() const override { return options; }
   bool normalizes_texts() const override { return true; }
 };
 
@@ -72,6 +75,7 @@ struct ByteBpeScheme final : SubwordScheme {
   absl::Status Check(const TokenOrigin&, const TokenIds&, const TokenizerData&) const override;
 };
 
+inline constexpr char kMergesHead[] = "#version: 0.2\n";
 // Returns the text of merges.txt. Requires byte-level BPE.
 std::string MergesText(const TokenizerData& data);
 

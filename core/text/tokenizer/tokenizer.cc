@@ -42,23 +42,17 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
   return p;
 }
 
-// Returns what determines ids and spans besides tokens and special tokens.
+// Returns what determines ids and spans besides tokens, special tokens and options. Checkpoints
+// hold its hash: settings that earlier versions lacked add nothing unless they are used.
 std::string RulesKey(const TokenizerData& data) {
-  std::string key =
-      absl::StrCat(data.scheme->Key(data), data.rules, " | left ", data.truncates_left, " | trim ",
-          data.trim_offsets, data.trim_offsets && data.trim_keeps_first);
+  const std::string side = data.truncates_left ? " | left" : "", scheme = data.scheme->Key(data);
+  if (!data.rules.empty()) return scheme + side;
+  std::string key = side + scheme;
   for (const int32_t id : data.added) {
     if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
   }
   for (const int32_t id : data.normalized) absl::StrAppend(&key, " | normalized ", id);
-  for (const auto& [flag, tokens] : {std::pair("lstrip", &data.lstrip),
-           std::pair("rstrip", &data.rstrip), std::pair("single", &data.single_word)}) {
-    for (const std::string& token : *tokens) absl::StrAppend(&key, " | ", flag, " ", token);
-  }
-  for (const auto* items : {&data.templates.single, &data.templates.pair}) {
-    for (const TemplateItem& item : *items)
-      absl::StrAppend(&key, " | ", item.token, " ", item.text, " ", item.type);
-  }
+  for (const std::string& token : data.single_word) absl::StrAppend(&key, " | single ", token);
   return key;
 }
 
@@ -242,12 +236,16 @@ void Tokenizer::AddToKey(Hasher* key) const {
     key->AddText(token(id));
     key->AddNumber(is_special(id));
   }
-  key->AddText(RulesKey(data_));
+  if (const std::string rules = RulesKey(data_); !rules.empty()) key->AddText(rules);
+  const NormalizerOptions o = data_.scheme->normalizer_options();
+  for (const bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase})
+    key->AddNumber(option);
   for (const int32_t id : special_.All()) key->AddNumber(id);
 }
 
 bool Tokenizer::SameIds(const Tokenizer& other) const {
   return data_.tokens == other.data_.tokens && RulesKey(data_) == RulesKey(other.data_) &&
+         data_.scheme->normalizer_options() == other.data_.scheme->normalizer_options() &&
          special_.All() == other.special_.All();
 }
 

@@ -129,10 +129,10 @@ void UnigramScheme::SetStages(
 }
 
 // The text stages are in data.rules, because the tokenizer.json is kept.
-std::string UnigramScheme::Key(const TokenizerData&) const {
+std::string UnigramScheme::Key(const TokenizerData& data) const {
   const absl::string_view bytes(
       reinterpret_cast<const char*>(scores.data()), scores.size() * sizeof(double));
-  return absl::StrCat(bytes, byte_fallback);
+  return absl::StrCat(data.rules, kMergesHead, byte_fallback, "1", bytes);
 }
 
 }  // namespace cloze

@@ -87,8 +87,15 @@ void WordPieceScheme::SetStages(
 }
 
 std::string WordPieceScheme::Key(const TokenizerData& data) const {
-  return absl::StrCat("WordPiece", options.clean_text, options.chinese_chars, options.strip_accents,
-      options.lowercase, " ", max_word_chars, " ", ModelTokens(data).size());
+  if (!data.rules.empty()) return absl::StrCat(data.rules, kMergesHead, "01");
+  std::string key;
+  if (max_word_chars != WordPieceScheme().max_word_chars)
+    absl::StrAppend(&key, " | longest word ", max_word_chars);
+  if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
+  if (data.one_type) key += " | one type";
+  for (const std::string& token : data.lstrip) absl::StrAppend(&key, " | lstrip ", token);
+  for (const std::string& token : data.rstrip) absl::StrAppend(&key, " | rstrip ", token);
+  return key;
 }
 
 }  // namespace cloze
