@@ -18,6 +18,12 @@ namespace {
 
 constexpr const char* kPools[] = {"cls", "mean", "max"};  // in SentenceVectors, by Pooling.Kind
 
+// Each line of a plain text is a text, unless the spec says otherwise.
+DataSpec ByLines(DataSpec data) {
+  if (!data.has_documents()) data.set_documents(DataSpec::LINE);
+  return data;
+}
+
 // The vectors of a batch, as f32 [texts, hidden].
 Mat VectorsOf(const Pass& pass, ConstMat hidden) {
   const Mat v = pass.arena.New(std::ssize(pass.batch.rows), hidden.cols, DType::kF32);
@@ -204,12 +210,12 @@ class SentenceEmbedding : public EmbeddingObjective {
   absl::Status ReadFiles(const std::string& folder) override;
 
   absl::Status CheckData(const DataSpec& data) const override {
-    return CheckGroups(data, KindOf(data, DataUse::kTraining));
+    return CheckGroups(ByLines(data), KindOf(data, DataUse::kTraining));
   }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
-    return BuildGroups(data, KindOf(data, use), spec_, tokenizer, options);
+    return BuildGroups(ByLines(data), KindOf(data, use), spec_, tokenizer, options);
   }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {

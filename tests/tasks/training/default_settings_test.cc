@@ -38,6 +38,10 @@ TEST(DefaultSettingsTest, FewRowsGetSmallBatchesAndManyEpochs) {
   RunFacts labels = kSmall;
   labels.labels = 48;
   EXPECT_GT(Chosen(labels).schedule().epochs(), small.schedule().epochs());
+  labels.pretrained = false;
+  RunFacts two = labels;
+  two.labels = 2;
+  EXPECT_GT(Chosen(labels).schedule().epochs(), 1.5 * Chosen(two).schedule().epochs());
   // However few rows there are, the run ends.
   RunFacts tiny = kSmall;
   tiny.rows = 6;

@@ -103,6 +103,7 @@ TEST_F(SentenceEmbeddingRun, EveryLossAndEveryKindOfData) {
     ASSERT_TRUE(summary.ok()) << summary.status();
     EXPECT_EQ(summary->metric.name, "spearman_cosine");
     EXPECT_TRUE(std::isfinite(summary->loss));
+    EXPECT_GT(summary->loss, 0) << "a batch of one text has no negatives";
     const auto vectors = ReadSentenceVectors(Path(run));
     ASSERT_TRUE(vectors.ok() && vectors->has_value()) << vectors.status();
     EXPECT_EQ((*vectors)->normalize, !absl::StrContains(task, "normalize: false"));
