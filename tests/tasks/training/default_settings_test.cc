@@ -48,6 +48,14 @@ TEST(DefaultSettingsTest, FewRowsGetSmallBatchesAndManyEpochs) {
   EXPECT_LE(Chosen(tiny).schedule().epochs(), 60);
 }
 
+TEST(DefaultSettingsTest, PairsFromRandomWeightsAreReadLessOften) {
+  const std::string pairs = std::string(kClassifier) + " train { text_pair_field: \"b\" }";
+  RunFacts facts = kSmall;
+  EXPECT_EQ(Chosen(facts, pairs).schedule().epochs(), Chosen(facts).schedule().epochs());
+  facts.pretrained = false;
+  EXPECT_LT(Chosen(facts, pairs).schedule().epochs(), Chosen(facts).schedule().epochs());
+}
+
 TEST(DefaultSettingsTest, TheRateFollowsSizeAndStart) {
   const auto rate = [](int64_t hidden, bool pretrained, const std::string& more = "") {
     return Chosen({.rows = 1000, .tokens = 20'000, .hidden = hidden, .pretrained = pretrained},
