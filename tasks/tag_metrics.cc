@@ -77,7 +77,7 @@ class TagMetrics : public TextEvaluation {
   MetricResults Count() override {
     MetricResults results = metric_.Results();
     results.values.emplace_back("loss", MeanLoss());
-    if (wrong_.any())
+    if (wrong_.enabled())
       results.tables.emplace_back("errors", wrong_.ToJson(model_.config().labels, tokenizer_));
     return results;
   }

@@ -178,7 +178,7 @@ class TextMetrics : public TextEvaluation {
       results.tables.emplace_back("thresholds", thresholds.dump());
     }
     results.tables.emplace_back("calibration", calibration_.ToJson());
-    if (single() && wrong_.any()) results.tables.emplace_back("errors", Errors());
+    if (single() && wrong_.enabled()) results.tables.emplace_back("errors", Errors());
     if (!answers_.empty() && texts_ <= kMaxAnswers) results.answers = AnswersJson();
     return results;
   }

@@ -34,7 +34,7 @@ class WrongTexts {
   void Add(WrongText text);
   // The kept texts, the highest score first unless the caller changes scores.
   std::vector<WrongText>& texts() { return texts_; }
-  bool any() const { return most_ > 0; }
+  bool enabled() const { return most_ > 0; }
 
   // [{"example", "word" and "token" of a word, "label" (null for none of `labels`), "predicted",
   // "score", "text" (decoded, cut)}, ...], the highest score first. `tokenizer` may be null.

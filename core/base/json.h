@@ -79,8 +79,8 @@ class JsonFields {
   // Records the first member that is not in `known`: the members that a reader understands and
   // those that cannot change a result.
   void AllowOnly(absl::Span<const absl::string_view> known);
-  // Does AllowOnly for files to which any program adds its own settings: a further member passes if
-  // it is null, false, an empty string, list or object, or if its name begins with '_'.
+  // Records the first member that is not in `known`, unless it is null, false, an empty string,
+  // list or object, or its name begins with '_'. For files to which any program adds settings.
   void AllowOnlyUnset(absl::Span<const absl::string_view> known);
   // Records a member that has another value than one of `values`; it may be missing.
   void AllowValues(const char* field, std::initializer_list<Json> values);

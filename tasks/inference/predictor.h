@@ -31,8 +31,8 @@ class Predictor {
   absl::Status Answer(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
 
-  // Does Answer, but calls f(i, answer) for record i, with the error of a wrong record that does
-  // not end the input.
+  // Answers the records in order by f(i, answer). The answer of a wrong record is its error if
+  // Answer would go on after it.
   absl::Status AnswerOr(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(size_t i, absl::StatusOr<OrderedJson> answer)> f);
 

@@ -154,7 +154,7 @@ class WordCounter {
           lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
       recipe_.text.pre_tokenizer->Split(line, {}, [&](size_t begin, size_t end, bool) {
         absl::string_view word = line.substr(begin, end - begin);
-        // Whole texts may have no white space.
+        // Cuts words of any length: a text without white space is one word.
         while (word.size() > kMaxRawWord && recipe_.text.pre_tokenizer->cuts_only_spaces()) {
           const size_t part = Utf8Floor(word, kMaxRawWord);
           counts->Add(word.substr(0, part), 1);

@@ -87,6 +87,7 @@ void WordPieceScheme::SetStages(
 }
 
 std::string WordPieceScheme::Key(const TokenizerData& data) const {
+  // The key of a kept tokenizer.json has a list of merges and flags, here none and the usual ones.
   if (!data.rules.empty()) return absl::StrCat(data.rules, kMergesHead, "01");
   std::string key;
   if (max_word_chars != WordPieceScheme().max_word_chars)
