@@ -115,6 +115,11 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
     effective.mutable_masked_lm()->clear_replaced_tokens();
   if (spec.has_sequence_classification() && !spec.sequence_classification().has_pooling())
     effective.mutable_sequence_classification()->clear_pooling();
+  if (spec.has_sentence_embedding()) {
+    if (!spec.train().has_documents()) effective.mutable_train()->clear_documents();
+    if (effective.has_validation() && !spec.validation().has_documents())
+      effective.mutable_validation()->clear_documents();
+  }
   if (!spec.model().start_from().empty()) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();

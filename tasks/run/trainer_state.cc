@@ -59,6 +59,8 @@ TaskSpec Essence(const TaskSpec& spec) {
   essence.mutable_train()->clear_files();       // CheckSameData compares their content
   essence.mutable_train()->clear_share_rule();  // a run keeps its own
   essence.clear_default_rule();                 // and the values that followed from it
+  // Recorded by earlier versions also where it was not set; CheckSameData compares the texts.
+  if (spec.has_sentence_embedding()) essence.mutable_train()->clear_documents();
   if (spec.model().tokenizer() == VocabFolder(spec)) essence.mutable_model()->set_tokenizer("");
   essence.mutable_runtime()->clear_threads();
   essence.mutable_runtime()->clear_memory_limit_mb();

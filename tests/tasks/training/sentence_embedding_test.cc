@@ -74,6 +74,15 @@ TEST_F(SentenceEmbeddingRun, EvaluatesARetrievalCollection) {
   EXPECT_THAT(Train(spec).status().message(), HasSubstr("is a retrieval collection"));
 }
 
+TEST_F(SentenceEmbeddingRun, APrintedSpecAlsoReadsATextPerLine) {
+  const LoadedSpec spec = Embedding("texts.txt", "", "loss: SIMCSE", "run");
+  const auto again = ParseSpec(PrintEffective(spec.spec), "again");
+  ASSERT_TRUE(again.ok()) << again.status();
+  const auto summary = Train(*again);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_GT(summary->loss, 0) << "the file is one document";
+}
+
 TEST_F(SentenceEmbeddingRun, SameBitsAfterResumes) {
   ExpectSameBitsAfterResumes(
       [&](const std::string& run) { return Embedding("pairs.tsv", kPairFields, "", run); });
