@@ -29,9 +29,17 @@ work=$(realpath "$work") d=$(realpath "$work/data")
 minilm=$data/models/all-MiniLM-L6-v2-fp16
 touch "$work/results.tsv"
 
-# -- Data. make_data writes CASE.EXT (training rows) and CASE.test.EXT; false if the set is not there.
+# -- Data. make_data writes CASE.random.EXT and CASE.minilm.EXT (training rows) and CASE.test.EXT; false if the set is
+# not there.
 some_rows() { # FILE ROWS: the header and so many rows, evenly spaced
   awk -v n="$2" -v all="$(($(wc -l < "$1") - 1))" 'NR == 1 || int((NR - 2) * n / all) != int((NR - 1) * n / all)' "$1"
+}
+every_nth() { # FILE N: every nth row, of taggers every nth sentence, and the header
+  case $1 in
+    *.conll*) awk -v RS='' -v ORS='\n\n' -v n="$2" 'NR % n == 1' "$1" ;;
+    *.jsonl) awk -v n="$2" 'NR % n == 1' "$1" ;;
+    *) awk -v n="$2" 'NR == 1 || NR % n == 0' "$1" ;;
+  esac
 }
 types_of() { # FILE ROWS: sentences with the types of their entities
   awk -F'\t' -v most="$2" 'BEGIN { print "text\tlabel" }
@@ -48,9 +56,9 @@ questions() { # questions with the titles of their articles, which come after th
     { text[++n] = key }'
 }
 make_data() { # CASE
-  describe "$1"
-  local train=$d/$1.$ext test=$d/$1.test.$ext
-  [ -s "$test" ] && return
+  describe "$1" random
+  local train=$d/$1.random.$ext test=$d/$1.test.$ext
+  [ -s "$d/$1.minilm.$ext" ] && return
   case $1 in
     sst2_*) [ -f "$data/sentiment/sst2/train.tsv" ] || return 1
       some_rows "$data/sentiment/sst2/train.tsv" "${1#sst2_}" > "$train"; cp "$data/sentiment/sst2/dev.tsv" "$test" ;;
@@ -69,28 +77,33 @@ make_data() { # CASE
     xquad) [ -f "$data/questions/xquad_en_dev.json" ] || return 1
       questions | awk 'BEGIN { print "text\tlabel" } NR % 7 < 4' > "$train"
       questions | awk 'BEGIN { print "text\tlabel" } NR % 7 > 3' > "$test" ;;
-  esac 2> /dev/null
+  esac 2> /dev/null || return
+  describe "$1" minilm
+  if [ "$nth" = 1 ]; then cp "$train" "$d/$1.minilm.$ext"; else every_nth "$train" "$nth" > "$d/$1.minilm.$ext"; fi
 }
 
-# Sets the extension of the files, task, fields, metric and the epochs of the grid.
-describe() { # CASE
-  task='sequence_classification { max_tokens: 128 }' fields='' metric=accuracy epochs='2 4 8' ext=tsv
+# Sets the extension of the files, task, fields, metric, the epochs of the grid, and that MiniLM trains on every nth row.
+describe() { # CASE START
+  task='sequence_classification { max_tokens: 128 }' fields='' metric=accuracy ext=tsv nth=1
+  local from_random='2 4 8' from_minilm='2 4 8'
   case $1 in
-    sst2_60) fields+=' text_field: "sentence"' epochs='10 25 60' ;;
-    sst2_1000) fields+=' text_field: "sentence"' epochs='5 12 30' ;;
-    sst2_60000) fields+=' text_field: "sentence"' epochs='1 2 3' ;;
-    sst5) fields+=' text_field: "sentence"' ;;
-    imdb) epochs='1 2 4' ;;
-    mrpc) ext=jsonl fields='text_field: "sentence1" text_pair_field: "sentence2"' epochs='3 6 15' ;;
-    mnli) ext=jsonl fields='text_field: "premise" text_pair_field: "hypothesis"' ;;
-    stsb) task='sequence_classification { max_tokens: 128 kind: REGRESSION }' metric=pearson
+    sst2_60) fields+=' text_field: "sentence"' from_random='10 25 60' from_minilm='10 25 60' ;;
+    sst2_1000) fields+=' text_field: "sentence"' from_random='5 12 30' from_minilm='3 6 15' ;;
+    sst2_60000) fields+=' text_field: "sentence"' from_random='1 2 3' from_minilm='1 2 3' nth=3 ;;
+    sst5) fields+=' text_field: "sentence"' from_minilm='1 2 4' ;;
+    imdb) from_random='1 2 4' nth=20 ;;
+    mrpc) ext=jsonl fields='text_field: "sentence1" text_pair_field: "sentence2"' from_random='3 6 15' nth=2 ;;
+    mnli) ext=jsonl fields='text_field: "premise" text_pair_field: "hypothesis"' nth=4 ;;
+    stsb) task='sequence_classification { max_tokens: 128 kind: REGRESSION }' metric=pearson nth=3
       ext=csv fields='header: false text_field: "1" text_pair_field: "2" label_field: "3"' ;;
-    ewt) task='token_tagging { max_tokens: 128 }' ext=conllu ;;
-    wnut17) task='token_tagging { max_tokens: 128 }' ext=conll metric=span_f1 epochs='3 8 20' ;;
-    types) task='sequence_classification { max_tokens: 128 kind: MULTI_LABEL }' metric=micro_f1 ;;
-    xquad) epochs='10 25 60' ;;
+    ewt) task='token_tagging { max_tokens: 128 }' ext=conllu nth=3 ;;
+    wnut17) task='token_tagging { max_tokens: 128 }' ext=conll metric=span_f1 nth=2
+      from_random='3 8 20' from_minilm='3 6 15' ;;
+    types) task='sequence_classification { max_tokens: 128 kind: MULTI_LABEL }' metric=micro_f1 nth=4 ;;
+    xquad) from_random='10 25 60' from_minilm='5 12 30' ;;
     *) echo "defaults.sh: unknown case $1" >&2; exit 64 ;;
   esac
+  if [ "$2" = random ]; then epochs=$from_random; else epochs=$from_minilm; fi
 }
 
 number() { sed -n "s/.*\"$1\": *\([-0-9.e]*\).*/\1/p" "$2" | head -n 1; }
@@ -100,12 +113,12 @@ train() { # CASE START SETTINGS SEED
   local key run=$work/run model begin seconds chosen
   key=$1$'\t'$2$'\t'$3$'\t'$4
   grep -qF "$key"$'\t' "$work/results.tsv" && return
-  describe "$1"
+  describe "$1" "$2"
   model='encoder { preset: TINY max_positions: 128 }'
   [ "$2" = random ] || model="start_from: \"$minilm\""
   rm -rf "$run"
   printf 'model { %s } %s train { files: "%s" %s } %s seed: %s\noutput { directory: "%s" log_every_steps: 1000 }\n' \
-    "$model" "$task" "$d/$1.$ext" "$fields" "${3#default}" "$4" "$run" > "$work/spec.textproto"
+    "$model" "$task" "$d/$1.$2.$ext" "$fields" "${3#default}" "$4" "$run" > "$work/spec.textproto"
   begin=$(date +%s)
   "$cloze" finetune "$work/spec.textproto" > "$work/out" 2> "$work/log" || { cat "$work/log" >&2; exit 1; }
   seconds=$(($(date +%s) - begin)) chosen=$(grep -o 'chosen: .*' "$work/log" || true)
@@ -125,7 +138,7 @@ compare() { # CASE START: prints a row of the table
   local settings rate length best='' seed
   for ((seed = 1; seed <= seeds; ++seed)); do train "$1" "$2" default "$seed"; done
   read -r score mcc <<< "$(mean "$1" "$2" default)"
-  describe "$1"
+  describe "$1" "$2"
   if [ "$grid" = 1 ]; then
     local rates='3e-4 1e-3 3e-3'
     [ "$2" = random ] || rates='3e-5 1e-4 3e-4'
