@@ -161,6 +161,22 @@ std::vector<float> TargetsOf(Kind kind, size_t outputs, const std::vector<Exampl
   return targets;
 }
 
+// Returns scores of the best constant answer, [outputs]: the most frequent label of the held-out
+// texts; of several labels, those that most training texts have, at least one.
+std::vector<double> ConstantScores(Kind kind, size_t outputs, absl::Span<const float> targets,
+    const std::vector<Example>& held_out) {
+  std::vector<double> scores(outputs, -0.5);  // share of each label - 1/2
+  if (kind == SequenceClassificationSpec::SINGLE_LABEL) {
+    for (const Example& answer : held_out)
+      if (static_cast<size_t>(answer.labels[0]) < outputs) ++scores[answer.labels[0]];
+    return scores;
+  }
+  const double texts = static_cast<double>(targets.size() / outputs);
+  for (size_t i = 0; i < targets.size(); ++i) scores[i % outputs] += targets[i] / texts;
+  *std::max_element(scores.begin(), scores.end()) += 1;
+  return scores;
+}
+
 absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& labels,
     const Tokenizer& tokenizer, const Texts& train, const Texts& validation) {
   ASSIGN_OR_RETURN(const CountedTexts known, CountTokens(train, tokenizer));
@@ -169,17 +185,14 @@ absl::StatusOr<Baselines> OfTexts(Kind kind, const std::vector<std::string>& lab
              number = kind == SequenceClassificationSpec::REGRESSION;
   const size_t outputs = labels.size();
   const std::vector<float> targets = TargetsOf(kind, outputs, known.answers);
-  std::vector<double> frequent(outputs, -0.5);  // share of each label - 1/2
-  for (size_t i = 0; i < targets.size(); ++i)
-    frequent[i % outputs] += targets[i] / static_cast<double>(known.answers.size());
-  *std::max_element(frequent.begin(), frequent.end()) += 1;
+  const std::vector<double> constant = ConstantScores(kind, outputs, targets, held_out.answers);
   Baselines result = {.metric = single   ? "accuracy"
                                 : number ? "pearson"
                                          : "micro_f1",
       .examples = held_out.rows.rows()};
   if (!number)
     result.most_frequent =
-        ScoreTexts(kind, labels, held_out.answers, [&](int64_t) { return frequent; });
+        ScoreTexts(kind, labels, held_out.answers, [&](int64_t) { return constant; });
   const int64_t most = kMaxWeights / static_cast<int64_t>(outputs);
   if (most < kMinFeatures) return result;
   const Features features(known.rows, most);

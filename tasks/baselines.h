@@ -19,8 +19,8 @@ namespace cloze {
 struct Baselines {
   std::string metric;  // of both: accuracy, micro_f1, pearson or span_f1; empty: the task has none
   int64_t examples = 0;  // held-out texts; of taggers, words
-  // The most frequent label (tag) of the training data for everything; of several labels, those
-  // that most texts have, at least one.
+  // One answer for everything: the most frequent label of the held-out texts; the most frequent tag
+  // of the training data; of several labels, those that most training texts have, at least one.
   double most_frequent = std::numeric_limits<double>::quiet_NaN();
   // Classification: a linear model on token counts. Taggers: the tag that the training
   // data give a word most often; for other words the most frequent tag.

@@ -190,6 +190,15 @@ std::string CsvCell(const std::string& cell, char delimiter) {
   return plain ? cell : absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
 }
 
+std::string SeparatorOf(const std::vector<std::string>& labels, const std::string& wanted) {
+  for (const std::string& separator : {wanted, std::string("|"), std::string(";")}) {
+    if (absl::c_none_of(labels,
+            [&](const std::string& label) { return absl::StrContains(label, separator); }))
+      return separator;
+  }
+  return wanted;
+}
+
 std::string JsonWithId(const Record& record, const OrderedJson& answer) {
   std::string line = ToJsonLine(answer);
   if (record.id.empty()) return line;

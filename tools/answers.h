@@ -25,6 +25,9 @@ std::string CellText(const OrderedJson& value);
 // Returns a cell of CSV (RFC 4180), in quotes if it needs them.
 std::string CsvCell(const std::string& cell, char delimiter = ',');
 
+// Returns what goes between the labels of a cell: `wanted`, or another character if a label has it.
+std::string SeparatorOf(const std::vector<std::string>& labels, const std::string& wanted);
+
 // Writes answers in one of these formats:
 //   "": the answer as a JSON object, after the id of the record if it has one
 //   jsonl: the input's columns or members, then the answer's

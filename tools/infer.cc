@@ -243,7 +243,8 @@ absl::StatusOr<DataSpec> TrainingData(
   if (const std::string path = SpecOfRun(folder); !path.empty()) {
     ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
     if (label_separator != nullptr)
-      *label_separator = loaded.spec.sequence_classification().label_separator();
+      *label_separator =
+          SeparatorOf(config.labels, loaded.spec.sequence_classification().label_separator());
     return AllExamples(loaded.spec.train());
   }
   DataSpec data;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "core/text/files/tokenizer_files.h"
 #include "tasks/paired_bootstrap.h"
 #include "tools/html.h"
 #include "tools/report_charts.h"
@@ -26,6 +27,17 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunData& run) 
   if (const Json& program = JsonMember(run.about, "program"); program.is_string())
     settings.emplace_back("(program)", program.get<std::string>());
   return settings;
+}
+
+// True if the runs' tokenizers, which each may have learned, give the same ids.
+bool HaveSameIds(const std::vector<RunData>& runs) {
+  std::unique_ptr<Tokenizer> first;
+  for (const RunData& run : runs) {
+    auto tokenizer = LoadTokenizer(run.path, /*lowercase=*/false);
+    if (!tokenizer.ok() || (first != nullptr && !first->SameIds(**tokenizer))) return false;
+    if (first == nullptr) first = *std::move(tokenizer);
+  }
+  return true;
 }
 
 // The answers of a run with labels of equal names as equal numbers.
@@ -126,8 +138,11 @@ std::string DifferencesTable(const std::vector<RunData>& runs) {
   bool other_loss = false;
   for (const std::string& name : order) {
     std::vector<std::string>& row = values[name];
-    if (std::equal(row.begin() + 1, row.end(), row.begin())) continue;
-    other_loss |= absl::StartsWith(name, "masked_lm.") || name == "model.tokenizer";
+    const bool vocabulary = name == "model.tokenizer";
+    if (std::equal(row.begin() + 1, row.end(), row.begin()) || (vocabulary && HaveSameIds(runs)))
+      continue;
+    const bool pretrains = runs[0].loaded.has_value() && runs[0].loaded->spec.has_masked_lm();
+    other_loss |= absl::StartsWith(name, "masked_lm.") || (vocabulary && pretrains);
     for (std::string& value : row) value = value.empty() ? "–" : HtmlEscape(value);
     row.insert(row.begin(), HtmlEscape(name));
     rows += ReportRow("td", row);

@@ -194,7 +194,7 @@ class InputFile {
 };
 
 // Returns the encoding of a file, which is no stream: by its byte order mark, zeros of UTF-16, or
-// its first line beyond ASCII; `fallback` if that is not UTF-8, and for ASCII.
+// its first line beyond ASCII; `fallback` if that is not UTF-8, and for ASCII unless it is UTF-16.
 absl::StatusOr<Charset> CharsetOfFile(const std::string& path, Charset fallback);
 
 // Returns the content of a file, unpacked. kLimit if it is larger than max_bytes.

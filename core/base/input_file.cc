@@ -121,7 +121,7 @@ absl::StatusOr<Charset> CharsetOfFile(const std::string& path, Charset fallback)
     }
     lines.erase(0, lines.rfind('\n') + 1);
   }
-  return fallback;
+  return fallback == Charset::kUtf16 ? Charset::kUtf8 : fallback;
 }
 
 absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes) {

@@ -1,6 +1,7 @@
 #include "tasks/data/file_form.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -74,10 +75,17 @@ bool IsColumnName(absl::string_view cell) {
          !absl::StrContains(".!?", cell.back());
 }
 
-// Pandas leaves the name of the index empty.
+// The cells between empty ones: pandas leaves the name of the index empty, and tables of Excel have
+// empty columns at their end.
+absl::Span<const std::string> NamedCells(absl::Span<const std::string> row) {
+  if (row.size() > 1 && row.front().empty()) row.remove_prefix(1);
+  while (row.size() > 1 && row.back().empty()) row.remove_suffix(1);
+  return row;
+}
+
 bool AreColumnNames(const Cells& row) {
-  const auto names = absl::MakeSpan(row).subspan(row.size() > 1 && row[0].empty());
-  return std::set<std::string>(row.begin(), row.end()).size() == row.size() &&
+  const auto names = NamedCells(row);
+  return std::set<std::string>(names.begin(), names.end()).size() == names.size() &&
          absl::c_all_of(names, IsColumnName);
 }
 
@@ -86,7 +94,7 @@ bool HasUsualNames(const Cells& row) {
     return absl::c_binary_search(
         kUsualNames, absl::AsciiStrToLower(absl::StripAsciiWhitespace(cell)));
   });
-  return usual > 0 && 2 * usual >= std::ssize(row) && AreColumnNames(row);
+  return usual > 0 && 2 * usual >= std::ssize(NamedCells(row)) && AreColumnNames(row);
 }
 
 bool IsIn(const Cells& row, const std::string& name) { return absl::c_linear_search(row, name); }
@@ -99,7 +107,7 @@ struct Below {
       const std::string& cell = row[column];
       numbers += IsNumeric(cell);
       words += WordsOf(cell);
-      same += cell == rows[0][column];
+      same += !cell.empty() && cell == rows[0][column];
       values.insert(cell);
     }
     rest = std::ssize(rows) - 1;
@@ -153,6 +161,11 @@ struct SplitTable {
     if (rows.empty()) return;
     columns = rows[0].size();
     even = absl::c_all_of(rows, [&](const Cells& row) { return row.size() == columns; });
+    std::map<size_t, size_t> sizes;
+    for (const Cells& row : rows) ++sizes[row.size()];
+    nearly_even = columns > 1 && absl::c_any_of(sizes, [&](const auto& size) {
+      return size.first > 1 && 10 * size.second >= 9 * rows.size();
+    });
     fits = absl::c_all_of(hints.columns, [&](const std::string& name) {
       const int number = ColumnNumber(name);
       return IsIn(rows[0], name) || (number >= 0 && number < static_cast<int64_t>(columns));
@@ -163,7 +176,9 @@ struct SplitTable {
   char delimiter;
   std::vector<Cells> rows;
   size_t columns = 0;
-  bool even = false, fits = false;  // fits: has the wanted columns
+  bool even = false;         // all rows are as long as the first
+  bool nearly_even = false;  // 90 % of the rows have one length
+  bool fits = false;         // has the wanted columns
 };
 
 SplitTable BestSplit(absl::string_view text, const FormHints& hints) {
@@ -179,9 +194,9 @@ SplitTable BestSplit(absl::string_view text, const FormHints& hints) {
   }
   for (const char c : kDelimiters) {
     SplitTable split(text, c, hints);
-    const bool better = hints.columns.empty()
-                            ? split.even && (!best.even || split.columns > best.columns)
-                            : split.divides() && !best.divides();
+    const bool even = split.even && (!best.even || split.columns > best.columns),
+               only = split.nearly_even && best.columns == 1;  // the reader names the odd rows
+    const bool better = hints.columns.empty() ? even || only : split.divides() && !best.divides();
     if (better && split.columns > 1) best = std::move(split);
   }
   return best;

@@ -32,7 +32,7 @@ struct FormHints {
 //   encoding: a byte order mark, UTF-8, zeros of UTF-16; else that of the hints, or, if that is
 //     UTF-8, Windows-1252 where the bytes look like it
 //   delimiter: one that gives the wanted names of the first row; if no columns are wanted, the one
-//     that splits all rows alike into the most
+//     that splits all rows alike into the most, or nearly all rows
 //   header: true if the first row has names that are usual for columns, or wanted ones; without
 //     wanted columns, false if it looks like the rows below
 FileForm FormOf(absl::string_view beginning, const FormHints& hints);

@@ -75,7 +75,10 @@ class JsonlReader : public FileReader {
       for (size_t i = 0; i < fields.size(); ++i) {
         if (lists[i].IsListOf(kStrings)) continue;
         return Fail(line, fields[i].spec_field, ": \"", Quote(fields[i].name),
-            "\" is not a list of strings");
+            "\" is not a list of strings",
+            lists[i].IsListOf(1u << JsonValue::kNumber)
+                ? " (datasets: write names in place of numbers, with int2str)"
+                : "");
       }
       const size_t words = lists[0].items.size();
       sentence->words = std::move(lists[0].items);

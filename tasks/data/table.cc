@@ -79,6 +79,9 @@ class TableReader : public FileReader {
           "carriage returns without line feeds (line ends of old Macs): expected Unix or "
           "Windows line ends (convert with: tr '\\r' '\\n')");
     }
+    if (line_ == 1 && text_.size() == 5 && absl::StartsWith(text_, "sep="))
+      return Fail(1, "tells Excel the delimiter: expected the first row of the table (delete the ",
+          "line)");
     if (names_.empty()) SetForm();
     row_.clear();
     if (quoting_) {

@@ -4,6 +4,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/text.h"
 #include "tasks/data/label_rule.h"
 #include "tasks/jobs/data_guess.h"
@@ -13,6 +14,17 @@ namespace {
 
 constexpr size_t kMaxValues = 5000, kLongestValue = 200;
 constexpr char kListSeparator[] = "\x1f";  // between the items of a list in values_
+
+// True for 1,200 and 12,000,000 with `separator` for the comma.
+bool IsGrouped(absl::string_view text, char separator) {
+  absl::ConsumePrefix(&text, "-");
+  const std::vector<absl::string_view> groups = absl::StrSplit(text, separator);
+  return groups.size() > 1 && !groups[0].empty() && groups[0].size() <= 3 && groups[0][0] != '0' &&
+         absl::c_all_of(groups, [&](absl::string_view group) {
+           return absl::c_all_of(group, absl::ascii_isdigit) &&
+                  (group.size() == 3 || group.data() == groups[0].data());
+         });
+}
 
 }  // namespace
 
@@ -28,11 +40,15 @@ void Column::Add(const std::string& cell) {
   ++filled_;
   bytes_ += std::ssize(cell);
   double number = 0;
-  const bool comma = HasDecimalComma(text);
-  if (comma || ParseDecimal(text, &number)) {
+  const bool grouped_comma = IsGrouped(text, ','), grouped_point = IsGrouped(text, '.');
+  const bool comma = grouped_comma || HasDecimalComma(text);
+  if (comma || grouped_point || ParseDecimal(text, &number)) {
     ++numbers_;
     commas_ += comma;
-    fractions_ |= comma || number != std::floor(number);
+    points_ += absl::StrContains(text, '.');
+    grouped_commas_ += grouped_comma;
+    grouped_points_ += grouped_point;
+    fractions_ |= comma || grouped_point || number != std::floor(number);
   }
   dates_ +=
       absl::ascii_isdigit(text[0]) && text.find_first_not_of("0123456789-./: TZ") == text.npos;
@@ -45,13 +61,36 @@ void Column::Add(const std::string& cell) {
 
 void Column::Add(const OrderedJson& value) {
   if (value.is_string()) return Add(value.get<std::string>());
-  const bool list = value.is_array() &&
-                    absl::c_all_of(value, [](const OrderedJson& item) { return item.is_string(); });
+  const bool list = value.is_array() && absl::c_all_of(value, [](const OrderedJson& item) {
+    return item.is_string() || item.is_number_integer();
+  });
   if (list) ++lists_;
   if (!list) return Add(value.is_structured() || value.is_null() ? "" : ToJsonLine(value));
   std::string joined = kListSeparator;  // also of an empty list
-  for (const auto& item : value) absl::StrAppend(&joined, item.get<std::string>(), kListSeparator);
+  for (const auto& item : value) {
+    integers_ |= item.is_number();
+    absl::StrAppend(&joined, item.is_string() ? item.get<std::string>() : ToJsonLine(item),
+        kListSeparator);
+  }
   Add(joined);
+}
+
+void Column::FillUp(int64_t rows) {
+  empty_ += rows - rows_;
+  rows_ = rows;
+}
+
+bool Column::HasPrintedLists() const {
+  return !values_.empty() && absl::c_all_of(values_, [](const auto& value) {
+    const absl::string_view cell = absl::StripAsciiWhitespace(value.first);
+    return absl::StartsWith(cell, "[") && absl::EndsWith(cell, "]");
+  });
+}
+
+bool Column::MayHaveThousands(char separator) const {
+  const auto [grouped, all] = separator == ',' ? std::pair(grouped_commas_, commas_)
+                                               : std::pair(grouped_points_, points_);
+  return IsNumber() && grouped > 0 && grouped == all;
 }
 
 bool Column::IsQuantity() const {

@@ -17,7 +17,6 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxRows = 500'000;  // that are looked at
-constexpr size_t kBeginning = 1 << 17;
 
 // Usual names, the best first.
 constexpr const char *kTextNames[] = {"text", "body", "sentence", "content", "message", "review",
@@ -41,125 +40,6 @@ size_t RankOf(const Column& column, const char* const (&names)[n]) {
   return absl::c_find(names, LowerName(column)) - std::begin(names);
 }
 
-// True if one of the words in the file's name is one of `words`.
-bool NameHas(const std::string& path, const std::vector<absl::string_view>& words) {
-  const std::string name = absl::AsciiStrToLower(BaseName(path));
-  for (const absl::string_view part : absl::StrSplit(name, absl::ByAnyChar("-_. 0123456789"))) {
-    if (absl::c_linear_search(words, part)) return true;
-  }
-  return false;
-}
-
-bool IsClassFolder(const std::string& path) {
-  const auto names = ListDirectory(path);
-  return names.ok() && absl::c_any_of(*names, [&](const std::string& name) {
-    const auto inside = ListDirectory(JoinPath(path, name));
-    return name[0] != '.' && inside.ok() && absl::c_any_of(*inside, [&](const std::string& file) {
-      return !IsDirectory(JoinPath(JoinPath(path, name), file));
-    });
-  });
-}
-
-// Sets the files of the parts.
-absl::Status FindParts(const NewSpecOptions& options, DataGuess* guess) {
-  DataSpec data;
-  for (const std::string& file : options.files) data.add_files(file);
-  const std::string& first = data.files(0);
-  if (data.files_size() == 1 && IsDirectory(first) && !FilesOf(data).ok() && IsClassFolder(first)) {
-    guess->data.add_files(first);
-    guess->data.set_format(DataSpec::FOLDERS);
-    return absl::OkStatus();
-  }
-  for (const std::string& file : options.files) {
-    const size_t dot = file.rfind('.');
-    const bool known =
-        FormatOfName(file) || (dot != file.npos && RemedyOfFormat(file.substr(dot)) != "");
-    if (known || IsDirectory(file) || !PathExists(file)) continue;
-    data.set_format(DataSpec::TEXT);  // FindFormat will tell
-  }
-  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
-  const bool parts = absl::c_any_of(files, [](const DataFile& file) {
-    return !NameHas(file.path, {"dev", "valid", "validation", "val", "test", "eval"});
-  });
-  bool whole = true;
-  for (const DataFile& file : files) {
-    const bool dev = parts && NameHas(file.path, {"dev", "valid", "validation", "val"}),
-               test = parts && NameHas(file.path, {"test", "eval"});
-    if (dev) guess->validation.push_back(file.path);
-    if (test) guess->left_out.push_back(file.path);
-    if (!dev && !test) guess->data.add_files(file.path);
-    whole = whole && !dev && !test;
-  }
-  if (whole) *guess->data.mutable_files() = data.files();
-  if (data.has_format()) guess->data.set_format(data.format());
-  return absl::OkStatus();
-}
-
-// Returns the first lines of a file, and the next one that is not UTF-8.
-absl::StatusOr<std::string> Beginning(const std::string& path) {
-  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
-  std::string all, rest;
-  for (bool more = true; more;) {
-    ASSIGN_OR_RETURN(more, file.Read(&rest));
-    const size_t end = more ? rest.rfind('\n') + 1 : rest.size();
-    const absl::string_view lines = absl::string_view(rest).substr(0, end);
-    if (all.size() < kBeginning) {
-      absl::StrAppend(&all, lines);
-    } else if (!IsUtf8(lines) && !absl::StrContains(all, '\0')) {
-      for (const absl::string_view line : absl::StrSplit(lines, '\n'))
-        if (!IsUtf8(line)) return absl::StrCat(all.substr(0, kBeginning), line, "\n");
-    }
-    rest.erase(0, end);
-  }
-  return all;
-}
-
-bool LooksLikeConllu(absl::string_view text) {
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::StartsWith(line, "1\t")) return absl::c_count(line, '\t') == 9;
-  }
-  return false;
-}
-
-// Sets format, encoding, delimiter and header.
-void FindForm(const std::string& path, absl::string_view text, DataSpec* data) {
-  const auto by_name = FormatOfName(path);
-  DataSpec::Format format = by_name.value_or(DataSpec::TEXT);
-  const absl::string_view start = absl::StripLeadingAsciiWhitespace(text);
-  FormHints hints;
-  hints.quoting = format != DataSpec::TSV;
-  hints.form.delimiter = format == DataSpec::TSV ? '\t' : ',';
-  FileForm form = FormOf(text, hints);
-  hints.quoting = false, hints.form.delimiter = '\t';
-  const FileForm tab_form = FormOf(text, hints);
-  if (format == DataSpec::TEXT && (absl::StartsWith(start, "{") || absl::StartsWith(start, "["))) {
-    format = DataSpec::JSONL;
-  } else if (format == DataSpec::TEXT && LooksLikeConllu(text)) {
-    format = DataSpec::CONLLU;
-  } else if (format == DataSpec::TEXT && absl::StartsWith(start, "__label__")) {
-    format = DataSpec::FASTTEXT;
-  } else if (format == DataSpec::TEXT) {
-    const absl::string_view line = text.substr(0, text.find('\n'));
-    const bool tabs = tab_form.delimiter == '\t';
-    const absl::string_view rest = text.substr(std::min(line.size() + 1, text.size())),
-                            second = rest.substr(0, rest.find('\n'));
-    const bool table = !by_name && absl::StrContains(line, form.delimiter) &&
-                       absl::StrContains(second, form.delimiter);
-    if (table) format = DataSpec::CSV;
-    if (tabs && absl::StrContains(line, '\t')) format = DataSpec::TSV;
-  }
-  if (format != by_name.value_or(DataSpec::BY_EXTENSION)) data->set_format(format);
-  if (format == DataSpec::TEXT && by_name == DataSpec::TEXT) data->clear_format();
-  if (form.encoding != Charset::kUtf8 && format != DataSpec::JSONL)
-    data->set_encoding(static_cast<DataSpec::Encoding>(form.encoding));
-  if (format != DataSpec::CSV && format != DataSpec::TSV) return;
-  const char usual = format == DataSpec::TSV ? '\t' : ',';
-  if (format == DataSpec::TSV) form.delimiter = tab_form.delimiter, form.header = tab_form.header;
-  if (form.delimiter != usual)
-    data->set_delimiter(form.delimiter == '\t' ? "\\t" : std::string(1, form.delimiter));
-  if (!form.header) data->set_header(false);
-}
-
 // Reads the columns of a table or the members of JSON lines.
 absl::Status ReadColumns(const DataFile& file, DataGuess* guess) {
   DataSpec spec = guess->data;
@@ -167,6 +47,7 @@ absl::Status ReadColumns(const DataFile& file, DataGuess* guess) {
   spec.set_text_field("1");
   ASSIGN_OR_RETURN(const auto reader, OpenRecords(file.path, spec, {.keep = true}));
   std::map<std::string, size_t> index;
+  for (size_t i = 0; i < guess->columns.size(); ++i) index.emplace(guess->columns[i].name(), i);
   const auto column = [&](const std::string& name) -> Column& {
     const auto [found, added] = index.try_emplace(name, guess->columns.size());
     if (added) guess->columns.emplace_back(name);
@@ -183,11 +64,10 @@ absl::Status ReadColumns(const DataFile& file, DataGuess* guess) {
       for (const auto& [name, value] : object.items()) column(name).Add(value);
       continue;
     }
-    for (size_t i = 0; i < record.cells.size(); ++i) {
-      if (i == guess->columns.size()) guess->columns.emplace_back(reader->columns()[i]);
-      guess->columns[i].Add(record.cells[i]);
-    }
+    for (size_t i = 0; i < record.cells.size(); ++i)
+      column(reader->columns()[i]).Add(record.cells[i]);
   }
+  for (Column& known : guess->columns) known.FillUp(guess->rows);
   return absl::OkStatus();
 }
 
@@ -280,8 +160,10 @@ void ChooseLabel(DataGuess* guess) {
   for (const Column& column : guess->columns) {
     if (guess->label != nullptr && best == 0) break;  // the user named it
     const size_t rank = RankOf(column, kLabelNames), n = std::size(kLabelNames);
-    const bool usable = column.IsCategory() || column.IsQuantity() || column.IsList() ||
-                        !column.Separator().empty() || (rank < n && column.values().size() > 1);
+    const bool list = column.IsList() && (rank < n || !column.HasListsOfIntegers()),
+               named = rank < n && column.values().size() > 1 && !column.IsText();
+    const bool usable = column.IsCategory() || column.IsQuantity() || list || named ||
+                        (!column.IsList() && !column.Separator().empty());
     if (!usable || column.IsDate() || &column == guess->text || &column == guess->pair) continue;
     if (column.IsId() && rank == n) continue;
     const size_t score = rank < n ? 2 + n - rank : column.IsQuantity() ? 1 : 2;
@@ -289,13 +171,24 @@ void ChooseLabel(DataGuess* guess) {
   }
 }
 
-void SetTask(DataGuess* guess) {
-  if (guess->label == nullptr) return;
+absl::Status SetTask(DataGuess* guess) {
+  if (guess->label == nullptr) return absl::OkStatus();
   const Column& label = *guess->label;
+  const auto fail = [&](const auto&... message) {
+    return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": column \"", Quote(label.name()),
+        "\": ", message...);
+  };
+  if (label.HasPrintedLists())
+    return fail("lists as Python prints them: expected labels with a separator between them (in ",
+        "pandas: df[\"", Quote(label.name()), "\"].str.join(\"|\"))");
   guess->separator = label.Separator();
   guess->task = label.IsList() || !guess->separator.empty() ? GuessedTask::kSeveralLabels
                 : label.IsQuantity()                        ? GuessedTask::kNumber
                                                             : GuessedTask::kOneLabel;
+  const char point = guess->data.delimiter() == ";" ? '.' : ',';
+  if (guess->task == GuessedTask::kNumber && label.MayHaveThousands(point))
+    return fail("numbers such as ", point == '.' ? "1.200" : "1,200",
+        " may have separators of thousands: expected numbers without them");
   const bool commas = guess->data.delimiter() == ";" &&
                       absl::c_any_of(guess->columns,
                           [](const Column& column) { return column.HasDecimalCommas(); });
@@ -304,6 +197,49 @@ void SetTask(DataGuess* guess) {
   if (guess->task == GuessedTask::kOneLabel) guess->labels = label.values();
   if (guess->task == GuessedTask::kSeveralLabels) guess->labels = label.Parts(guess->separator);
   guess->unlabelled = guess->task == GuessedTask::kSeveralLabels ? 0 : label.empty();
+  return absl::OkStatus();
+}
+
+// Reads the data as training will, for its errors. Rows without a label are in a comment.
+absl::Status CheckReading(const DataGuess& guess) {
+  const bool tags = guess.task == GuessedTask::kTags;
+  if (guess.unlabelled > 0 || (guess.label == nullptr && !tags)) return absl::OkStatus();
+  DataSpec data = guess.data;
+  TextExample text;
+  TaggedSentence sentence;
+  const auto read_all = [](auto reader, auto* item) -> absl::Status {
+    RETURN_IF_ERROR(reader.status());
+    for (bool more = true; more;) {
+      ASSIGN_OR_RETURN(more, reader->Next(item));
+    }
+    return absl::OkStatus();
+  };
+  data.set_words_field(guess.words_field);
+  data.set_tags_field(guess.tags_field);
+  if (tags) return read_all(TaggedReader::Open(data, Labels::kRequired), &sentence);
+  const auto field = [&](const Column* column) {
+    const auto number = column - guess.columns.data() + 1;
+    return column == nullptr ? "" : data.has_header() ? absl::StrCat(number) : column->name();
+  };
+  data.set_text_field(field(guess.text));
+  data.set_text_pair_field(field(guess.pair));
+  data.set_label_field(field(guess.label));
+  const Labels labels = guess.task == GuessedTask::kNumber          ? Labels::kNumber
+                        : guess.task == GuessedTask::kSeveralLabels ? Labels::kSeveral
+                                                                    : Labels::kRequired;
+  return read_all(TextReader::Open(data, labels), &text);
+}
+
+// True if rows are words with their tags.
+bool HasWordPerRow(const std::vector<Column>& columns) {
+  bool words = false, tags = false;
+  for (const Column& column : columns) {
+    const std::string name = LowerName(column);
+    words |= (name == "word" || name == "token") && !column.IsList() &&
+             absl::c_all_of(column.words(), [](int64_t n) { return n <= 1; });
+    tags |= name == "tag" || name == "pos" || name == "ner" || name == "label";
+  }
+  return words && tags;
 }
 
 // Chooses columns and task of tables and JSON lines.
@@ -325,19 +261,24 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
     guess->words = Named(*guess, guess->words_field).value()->words();
     return absl::OkStatus();
   }
+  if (options.text_field.empty() && HasWordPerRow(guess->columns))
+    return Error(Exit::kData, QuoteInput(guess->data.files(0)),
+        ": a word in each row: expected sentences; to tag words, CoNLL (a word, a tab and its tag on "
+        "a line, an empty line after each sentence)");
   if (guess->label != nullptr || guess->columns.size() > 1) {
     ChooseTexts(guess);
     ChooseLabel(guess);
-  } else {
+  } else if (guess->columns.size() == 1) {
     guess->text = &guess->columns[0];
   }
   if (guess->text == nullptr) {
     std::vector<std::string> names;
     for (const Column& column : guess->columns) names.push_back(column.Describe());
     return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": no column of texts: found ",
-        absl::StrJoin(names, ", "));
+        names.empty() ? "no columns" : absl::StrJoin(names, ", "),
+        " (--text-field names the column to take)");
   }
-  SetTask(guess);
+  RETURN_IF_ERROR(SetTask(guess));
   guess->words = guess->text->words();
   for (size_t i = 0; guess->pair != nullptr && i < guess->words.size(); ++i) {
     if (i < guess->pair->words().size()) guess->words[i] += guess->pair->words()[i];
@@ -348,23 +289,10 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
 }  // namespace
 
 absl::Status GuessData(const NewSpecOptions& options, DataGuess* guess) {
-  RETURN_IF_ERROR(FindParts(options, guess));
-  ASSIGN_OR_RETURN(std::vector<DataFile> files, FilesOf(guess->data));
+  RETURN_IF_ERROR(GuessForm(options, guess));
+  if (guess->task == GuessedTask::kAnswers) return absl::OkStatus();
   if (guess->data.format() == DataSpec::FOLDERS) return ReadLabelledTexts(guess);
-  guess->data.clear_format();
-  ASSIGN_OR_RETURN(const std::string text, Beginning(files[0].path));
-  FindForm(files[0].path, text, &guess->data);
-  std::string line;  // refuses what is no text
-  ASSIGN_OR_RETURN(LineReader lines,
-      LineReader::Open(files[0].path, LineReader::kDefaultMaxLine, CharsetOf(guess->data)));
-  RETURN_IF_ERROR(lines.Next(&line).status());
-  const absl::string_view start = absl::string_view(text).substr(0, kBeginning);
-  if (absl::StrContains(start, "\"paragraphs\"") && absl::StrContains(start, "\"qas\"")) {
-    guess->data.clear_format();
-    guess->task = GuessedTask::kAnswers;
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(files, FilesOf(guess->data));
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(guess->data));
   switch (files[0].format->format) {
     case DataSpec::FASTTEXT: return ReadLabelledTexts(guess);
     case DataSpec::CONLL:
@@ -374,7 +302,8 @@ absl::Status GuessData(const NewSpecOptions& options, DataGuess* guess) {
   }
   for (const DataFile& file : files) RETURN_IF_ERROR(ReadColumns(file, guess));
   if (guess->rows == 0) return Error(Exit::kData, QuoteInput(files[0].path), ": no rows");
-  return ChooseColumns(options, guess);
+  RETURN_IF_ERROR(ChooseColumns(options, guess));
+  return CheckReading(*guess);
 }
 
 }  // namespace cloze

@@ -153,7 +153,8 @@ class Runs {
   }
 
   // Gives all seeds the rules and choices of the first run.
-  absl::Status ShareSettings(const TaskSpec& first) {
+  absl::Status ShareSettings(const TaskSpec& spec_of_first) {
+    const TaskSpec first = EffectiveSpec(spec_of_first);  // as it is recorded
     const auto share = [&](TaskSpec* spec) {
       KeepChoices(first, spec);
       spec->mutable_batch()->set_micro_tokens(first.batch().micro_tokens());

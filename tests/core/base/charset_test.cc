@@ -1,8 +1,11 @@
 #include "core/base/charset.h"
 
+#include <fstream>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -133,6 +136,20 @@ TEST(NotUtf8, GuessesTheEncoding) {
         testing::AllOf(
             testing::StartsWith("a.txt:5: not UTF-8, perhaps "), testing::HasSubstr(likely)));
   EXPECT_EQ(NotUtf8("a.txt", 5, "ещё"), "");
+}
+
+// In a folder of UTF-16 tables, one of ASCII is written as it is.
+TEST(CharsetOfFile, LooksAtTheBytes) {
+  const std::string path = testing::TempDir() + "/charset_of_file";
+  const auto charset = [&](const std::string& bytes, Charset fallback) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return CharsetOfFile(path, fallback).value();
+  };
+  EXPECT_EQ(charset("id,text\n", Charset::kUtf16), Charset::kUtf8);
+  EXPECT_EQ(charset(Wide("id,text\n"), Charset::kUtf16), Charset::kUtf16);
+  EXPECT_EQ(charset("id,text\n", Charset::kWindows1252), Charset::kWindows1252);
+  EXPECT_EQ(charset("\xE4\n", Charset::kWindows1252), Charset::kWindows1252);
+  EXPECT_EQ(charset("ä\n", Charset::kWindows1252), Charset::kUtf8);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class FilesTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   std::string Write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
     std::ofstream(Path(name), std::ios::binary) << content;
     return Path(name);
   }

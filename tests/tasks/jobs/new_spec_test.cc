@@ -158,6 +158,81 @@ TEST_F(NewSpecTest, ColumnsOfTheUser) {
       "no column \"c\"; there are \"text\", \"a\", \"b\"");
 }
 
+TEST_F(NewSpecTest, EmptyLastColumns) {
+  Write("e.csv", "text;label;;\n" + Rows("%t;%l;;\n"));
+  EXPECT_THAT(Guess({"e.csv"}), HasSubstr("3 labels"));
+  EXPECT_TRUE(spec_.train().header());
+  EXPECT_EQ(spec_.train().label_field(), "label");
+}
+
+TEST_F(NewSpecTest, ColumnsOfSeveralFilesByName) {
+  Write("p/a.csv", "text,label\n" + Rows("%t,%l\n"));
+  Write("p/b.csv", "label,text\n" + Rows("%l,%t\n"));
+  EXPECT_THAT(Guess({"p"}), HasSubstr("3 labels: A b (20), "));
+}
+
+TEST_F(NewSpecTest, LabelsThatAreMissing) {
+  Write("m.jsonl", Rows("{\"text\": \"%t\", \"label\": \"%l\"}\n") + "{\"text\": \"x y z\"}\n");
+  EXPECT_THAT(Guess({"m.jsonl"}), HasSubstr("1 row without a label"));
+}
+
+TEST_F(NewSpecTest, FreeTextIsNoLabel) {
+  Write("n.csv", "Beschreibung,Status,Note\n" + Rows("%t,%l,called %i times about this\n"));
+  Guess({"n.csv"});
+  EXPECT_EQ(spec_.train().label_field(), "Status");
+}
+
+TEST_F(NewSpecTest, FormatsUnderOtherNames) {
+  const std::string tagged = Rows("Jane B-PER\nwent O\n\n");
+  for (const std::string& name : {"c2003.txt", "c.iob", "c.tsv"}) {
+    Write(name, absl::StrReplaceAll(tagged, {{" ", name == "c.tsv" ? "\t" : " "}}));
+    Guess({name});
+    EXPECT_TRUE(spec_.has_token_tagging()) << name;
+    EXPECT_EQ(spec_.train().format(), DataSpec::CONLL) << name;
+  }
+  Write("table.txt", "text;label\n" + Rows("%t;%l\n"));
+  Guess({"table.txt"});
+  EXPECT_EQ(spec_.train().format(), DataSpec::CSV);
+  EXPECT_EQ(spec_.train().label_field(), "label");
+}
+
+TEST_F(NewSpecTest, ClassFoldersBesideOtherFiles) {
+  for (const char* name : {"c/a/1.txt", "c/b/1.txt", "c/README.txt"}) Write(name, "a text of words");
+  EXPECT_THAT(Guess({"c"}), HasSubstr("2 labels"));
+  EXPECT_EQ(spec_.train().format(), DataSpec::FOLDERS);
+  for (const char* name : {"d/train/a/1.txt", "d/train/b/1.txt"}) Write(name, "a text of words");
+  ExpectError(GuessSpec({.files = {Path("d")}}).status(), Exit::kNoInput,
+      "d/train has a folder per class: expected that folder");
+  Write("e/2024/x.csv", "text,label\n");
+  EXPECT_FALSE(GuessSpec({.files = {Path("e")}}).ok());
+}
+
+TEST_F(NewSpecTest, RefusesWhatTrainingCannotRead) {
+  const auto refused = [&](const std::string& name, const std::string& content) {
+    Write(name, content);
+    const auto spec = GuessSpec({.files = {Path(name)}});
+    EXPECT_EQ(ExitOf(spec.status()), Exit::kData) << (spec.ok() ? spec->text : "");
+    return std::string(spec.status().message());
+  };
+  EXPECT_THAT(refused("t.csv", "text,price\n" + Rows("%t,\"1,20%i\"\n", 9) + "x,950\n"),
+      HasSubstr("column \"price\": numbers such as 1,200 may have separators of thousands"));
+  EXPECT_THAT(refused("t2.csv", "text;price\n" + Rows("%t;1.20%i\n", 9) + "x;950\n"),
+      HasSubstr("numbers such as 1.200 may have separators of thousands"));
+  EXPECT_THAT(refused("l.csv", "text,labels\n" + Rows("%t,\"['a', 'b']\"\n%t,['b']\n")),
+      HasSubstr("lists as Python prints them: expected labels with a separator"));
+  EXPECT_THAT(refused("s.csv", "sep=;\ntext;label\n" + Rows("%t;%l\n")),
+      HasSubstr(":1: tells Excel the delimiter"));
+  EXPECT_THAT(refused("d.csv", "text,label,label\n" + Rows("%t,%l,%l\n")), HasSubstr("twice"));
+  EXPECT_THAT(refused("o.jsonl", "{}\n"), HasSubstr("no column of texts: found no columns"));
+  EXPECT_THAT(refused("p.json", "{\n  \"data\": [\n  ]\n}\n"), HasSubstr("object on each line"));
+  EXPECT_THAT(refused("g.jsonl", Rows("{\"tokens\": [\"a\"], \"ner_tags\": [%i]}\n")),
+      HasSubstr("with int2str"));
+  EXPECT_THAT(refused("w.csv", "id,word,tag\n" + Rows("%i,a,O\n")), HasSubstr("to tag words, CoNLL"));
+  EXPECT_THAT(refused("x.csv", "text;label\n" + Rows("%t;%l\n") + "hm ;-);C\n"),
+      HasSubstr("x.csv:32: 3 columns: expected 2"));
+  EXPECT_THAT(refused("y.csv", "text;label\n" + Rows("%t;%l;\n")), HasSubstr("expected 2"));
+}
+
 TEST_F(NewSpecTest, Refusals) {
   ExpectError(GuessSpec({.files = {Path("gone.csv")}}).status(), Exit::kNoInput, "gone.csv");
   Write("e.csv", "");

@@ -73,5 +73,18 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
       TrainRepeatedly(spec("single"), {}).status(), Exit::kCannotCreate, "holds a single run");
 }
 
+TEST_F(TrainerTest, SeedsHoldOutTheSameRows) {
+  LoadedSpec loaded =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 2);
+  loaded.spec.mutable_validation()->set_share(0.4);
+  HoldOut(&loaded.spec);
+  loaded.spec.set_repeat(2);
+  const auto summary = TrainRepeatedly(loaded, {});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  for (const auto& run : summary->runs)
+    EXPECT_THAT(Read(Path("run/" + run.folder + "/spec.textproto")),
+        testing::AllOf(HasSubstr("share_rule: 2"), HasSubstr("default_rule: 2")));
+}
+
 }  // namespace
 }  // namespace cloze
