@@ -211,7 +211,7 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
   ASSIGN_OR_RETURN(
       auto vectors, VectorsOf(options->infer.model, "--pool chooses a pooling instead"));
   const bool normalize = options->how.normalize;
-  options->how = FolderPooling(std::move(vectors), options->prompt);
+  ASSIGN_OR_RETURN(options->how, FolderPooling(std::move(vectors), options->prompt));
   options->how.normalize |= normalize;
   return absl::OkStatus();
 }

@@ -102,7 +102,7 @@ struct UnlabelledTexts {
           predictor, Predictor::Create(session, {.command = command, .source = source}));
     }
     CutCounts cut;
-    TextPooling how = FolderPooling(vectors, "");
+    TextPooling how = FolderPooling(vectors);
     how.normalize = false;
     const auto add_vector = [&](size_t, const absl::Status&, int, ConstMat hidden) {
       result.vectors.push_back(TextVector(hidden, how));

@@ -18,7 +18,7 @@ namespace {
 
 struct SearchOptions {
   InferOptions infer;
-  std::string index, text, similarity = "cosine", queries, query_field, rerank;
+  std::string index, text, similarity, queries, query_field, rerank;
   std::vector<std::string> words;  // the query
   int top = 10, candidates = 100, negatives = 0;
   double margin = 0.05;
@@ -50,9 +50,14 @@ absl::StatusOr<std::unique_ptr<Session>> OpenReranker(
 
 absl::StatusOr<SearchParts> OpenParts(SearchOptions& options) {
   SearchParts parts;
-  if (options.similarity == "dot") parts.similarity = Similarity::kDot;
-  ASSIGN_OR_RETURN(parts.index, VectorIndex::Open(options.index, parts.similarity));
   ASSIGN_OR_RETURN(parts.encoder, TextEncoder::Open(&options.infer));
+  const std::string& similarity =
+      options.similarity.empty() ? parts.encoder.similarity() : options.similarity;
+  if (similarity != "dot" && similarity != "cosine")
+    return Error(Exit::kMismatch, QuotePath(options.infer.model), ": similarity_fn_name ",
+        similarity, ": expected cosine or dot (--similarity chooses one of them)");
+  if (similarity == "dot") parts.similarity = Similarity::kDot;
+  ASSIGN_OR_RETURN(parts.index, VectorIndex::Open(options.index, parts.similarity));
   if (parts.encoder.dimensions() != parts.index.cols())
     return Error(Exit::kMismatch, QuotePath(options.index), ": vectors of ", parts.index.cols(),
         " dimensions, but ", QuotePath(options.infer.model), " makes ", parts.encoder.dimensions(),
@@ -264,7 +269,9 @@ void AddSearch(Command& app) {
         {.type = "FILE"});
     command.Add("--top", &options.top, "Hits of each query.", {.min = 1, .max = 1e6});
     command.Add("--similarity", &options.similarity,
-        "cosine, or dot: the product of the vectors as they are.", {.choices = {"cosine", "dot"}});
+        "cosine, or dot: the product of the vectors as they are. Default: as the model's folder "
+        "says, else cosine.",
+        {.choices = {"cosine", "dot"}});
     command.Add("--rerank", &options.rerank,
         "Model folder of a cross-encoder, a classifier of pairs with one number or two labels: it "
         "scores the best --candidates hits anew.",

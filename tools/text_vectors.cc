@@ -19,7 +19,7 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
   ASSIGN_OR_RETURN(const auto vectors, VectorsOf(options->model));
   SentenceVectors plain;
   plain.pool = "mean", plain.normalize = true;
-  encoder.pooling_ = FolderPooling(vectors.value_or(plain), "");
+  encoder.pooling_ = FolderPooling(vectors.value_or(plain));
   RETURN_IF_ERROR(encoder.session_->AdapterNamed("").status());
   return encoder;
 }
@@ -27,7 +27,7 @@ absl::StatusOr<TextEncoder> TextEncoder::Open(InferOptions* options) {
 absl::StatusOr<std::vector<float>> TextEncoder::Encode(
     TextRole role, absl::Span<const std::string> texts, absl::string_view what) {
   std::optional<SentenceVectors> vectors = pooling_.vectors;
-  UsePrompt(role, &*vectors);
+  RETURN_IF_ERROR(UsePrompt(role, &*vectors));
   std::vector<float> out;
   out.reserve(texts.size() * dimensions());
   Reminder report;

@@ -35,6 +35,8 @@ class TextEncoder {
   static absl::StatusOr<TextEncoder> Open(InferOptions* options);
 
   int64_t dimensions() const { return ColumnsOf(pooling_, session_->config().hidden); }
+  // "cosine", "dot", "euclidean" or "manhattan", as the folder says.
+  const std::string& similarity() const { return pooling_.vectors->similarity; }
   // Returns [texts, dimensions()]. Texts longer than the model are cut and counted. Reports the
   // progress of long work on stderr, naming the texts as `what`.
   absl::StatusOr<std::vector<float>> Encode(

@@ -70,7 +70,7 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   GenerationConfig& generation = config->generation;
   fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
   fields.Integer("decoder_start_token_id", true, 0, kMaxTokenId, &generation.start_id);
-  ReadForcedTokens(fields, &generation);
+  ReadGeneration(fields, &generation);
   if (fields.Bool("force_bos_token_to_be_generated", false) && generation.forced_first_id < 0)
     fields.Fail("force_bos_token_to_be_generated", "true: expected forced_bos_token_id, too");
 }
@@ -99,7 +99,7 @@ void WriteBartOrMarian(const ModelConfig& config, Json* json) {
   out["eos_token_id"] = id(config.end_id);
   out["bos_token_id"] = nullptr;
   out["decoder_start_token_id"] = id(generation.start_id);
-  WriteForcedTokens(generation, json);
+  WriteGeneration(generation, json);
 }
 
 constexpr ConfigKeys KeysOf(const char* layers, const char* heads, const char* intermediate) {

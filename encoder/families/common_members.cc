@@ -19,15 +19,15 @@ std::vector<absl::string_view> CommonMembers() {
       // The tokenizer has these ids; those of decoders are read where they are used.
       "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
       "unk_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
-      "bad_words_ids",
+      "bad_words_ids", "min_length", "min_new_tokens", "no_repeat_ngram_size",
       // Google's BERT files have them, and no class uses them.
       "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
       "pooler_size_per_head", "pooler_type",
       // How to search for a text: options of `cloze generate` say it (docs/generating.md).
-      "max_length", "max_new_tokens", "min_length", "min_new_tokens", "do_sample", "early_stopping",
-      "num_beams", "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "min_p",
-      "repetition_penalty", "length_penalty", "no_repeat_ngram_size", "num_return_sequences",
-      "output_scores", "return_dict_in_generate", "remove_invalid_values", "renormalize_logits"};
+      "max_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
+      "diversity_penalty", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
+      "length_penalty", "num_return_sequences", "output_scores", "return_dict_in_generate",
+      "remove_invalid_values", "renormalize_logits"};
 }
 
 }  // namespace cloze

@@ -121,10 +121,13 @@ void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
 
 }  // namespace
 
-void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation) {
+void ReadGeneration(JsonFields& fields, GenerationConfig* generation) {
   fields.Integer("forced_bos_token_id", false, 0, kMaxTokenId, &generation->forced_first_id);
   fields.Integer("forced_eos_token_id", false, 0, kMaxTokenId, &generation->forced_last_id);
   ReadBanned(fields, &generation->banned);
+  fields.Integer("min_length", false, 0, kMaxTokenId, &generation->min_length);
+  fields.Integer("min_new_tokens", false, 0, kMaxTokenId, &generation->min_new_tokens);
+  fields.Integer("no_repeat_ngram_size", false, 0, kMaxTokenId, &generation->no_repeat_ngram);
 }
 
 void CheckTokenIds(JsonFields& fields, const ModelConfig& config, int32_t vocab) {
@@ -136,13 +139,17 @@ void CheckTokenIds(JsonFields& fields, const ModelConfig& config, int32_t vocab)
     fields.Fail("vocab_size", vocab, ": expected more than ", id, ", the id of a token");
 }
 
-void WriteForcedTokens(const GenerationConfig& generation, Json* json) {
+void WriteGeneration(const GenerationConfig& generation, Json* json) {
   const auto id = [](int32_t id) { return id < 0 ? Json() : Json(id); };
   (*json)["forced_bos_token_id"] = id(generation.forced_first_id);
   (*json)["forced_eos_token_id"] = id(generation.forced_last_id);
   Json banned = Json::array();
   for (const int32_t token : generation.banned) banned.push_back(Json::array({token}));
   if (!banned.empty()) (*json)["bad_words_ids"] = std::move(banned);
+  for (const auto& [key, value] : {std::pair("min_length", generation.min_length),
+           std::pair("min_new_tokens", generation.min_new_tokens),
+           std::pair("no_repeat_ngram_size", generation.no_repeat_ngram)})
+    if (value > 0) (*json)[key] = value;
 }
 
 absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_view path) {
@@ -171,7 +178,7 @@ absl::StatusOr<ModelConfig> ParseEncoderDecoder(const Json& root, absl::string_v
   fields.Integer("pad_token_id", false, 0, most, &joined->pad_id);
   fields.Integer("eos_token_id", false, 0, most, &joined->end_id);
   fields.Integer("decoder_start_token_id", false, 0, most, &joined->generation.start_id);
-  ReadForcedTokens(fields, &joined->generation);
+  ReadGeneration(fields, &joined->generation);
   CheckTokenIds(fields, *joined, joined->vocab);
   // transformers gives padding a position of its own.
   if (joined->positions.after_pad && joined->generation.start_id == joined->pad_id)
@@ -200,7 +207,7 @@ Json FormatEncoderDecoder(const ModelConfig& config) {
       {"encoder", FormatPart(*config.encoder, HeadKind::kNone)}, {"decoder", std::move(decoder)}};
   if (config.end_id >= 0) json["eos_token_id"] = config.end_id;
   if (config.generation.start_id >= 0) json["decoder_start_token_id"] = config.generation.start_id;
-  WriteForcedTokens(config.generation, &json);
+  WriteGeneration(config.generation, &json);
   if (!config.task_fields.empty()) json["cloze"] = config.task_fields;
   if (config.int8) WriteQuantization(config, &json);
   return json;

@@ -56,11 +56,11 @@ std::vector<absl::string_view> CommonMembers();
 // results and that no reader knows. Requires that all others have been read.
 void CheckMembers(JsonFields& fields, const Family* family);
 
-// Reads and writes the tokens that start and end generated texts, and those that never occur.
-void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation);
+// Reads and writes GenerationConfig without start_id.
+void ReadGeneration(JsonFields& fields, GenerationConfig* generation);
 // Records an error if an id for generation is not in a vocabulary of `vocab` tokens.
 void CheckTokenIds(JsonFields& fields, const ModelConfig& config, int32_t vocab);
-void WriteForcedTokens(const GenerationConfig& generation, Json* json);
+void WriteGeneration(const GenerationConfig& generation, Json* json);
 
 // Reads the class and the labels of the head, and the member "cloze". Requires config->family.
 void ReadHead(JsonFields& fields, ModelConfig* config);

@@ -36,6 +36,8 @@ void ReadGpt2(JsonFields& fields, ModelConfig* config) {
   config->intermediate = 4 * config->hidden;  // unless n_inner says otherwise
   if (fields.IsNull("eos_token_id")) config->end_id = -1;
   fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
+  fields.AllowValues("forced_bos_token_id", {nullptr});
+  ReadGeneration(fields, &config->generation);
 }
 
 void WriteGpt2(const ModelConfig& config, Json* json) {
@@ -43,6 +45,10 @@ void WriteGpt2(const ModelConfig& config, Json* json) {
   out["embd_pdrop"] = Decimal(config.dropout);
   out["bos_token_id"] = out["eos_token_id"] = nullptr;
   if (config.end_id >= 0) out["bos_token_id"] = out["eos_token_id"] = config.end_id;
+  Json generation;
+  WriteGeneration(config.generation, &generation);
+  for (const auto& [key, value] : generation.items())
+    if (!value.is_null()) out[key] = value;
 }
 
 }  // namespace

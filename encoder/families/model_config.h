@@ -14,12 +14,16 @@
 
 namespace cloze {
 
-// How decoders with an encoder begin and end, as in transformers' generation_config.json. -1: none.
+// What no option of `cloze generate` says of the texts of decoders, as in transformers'
+// generation_config.json. Ids of -1: none.
 struct GenerationConfig {
   int32_t start_id = -1;         // before the first token
   int32_t forced_first_id = -1;  // the first token
   int32_t forced_last_id = -1;   // the last token where length ends generation
   std::vector<int32_t> banned;   // tokens that are never generated
+  // The end token is not generated before so many tokens: in all; after the prompt.
+  int32_t min_length = 0, min_new_tokens = 0;
+  int32_t no_repeat_ngram = 0;  // no sequence of so many tokens occurs twice; 0: any
 };
 
 // Settings that only training uses; folders do not store them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/tensor/safetensors.h"
@@ -58,6 +59,17 @@ absl::StatusOr<DenseLayer> ReadDenseLayer(const std::string& folder) {
         JsonString(name) + ": expected that of Identity, Tanh, ReLU or Sigmoid");
   if (!fields.status().ok()) return Error(Exit::kMismatch, fields.status().message());
   ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::OpenFolder(folder));
+  const auto check = [&](const char* name, const std::vector<int64_t>& shape) -> absl::Status {
+    const TensorInfo* const tensor = file.Find(name);
+    if (tensor == nullptr || absl::c_equal(tensor->shape, shape)) return absl::OkStatus();
+    return Error(Exit::kMismatch, QuotePath(file.path()), ": ", name, ": shape ",
+        ShapeString(tensor->shape), ": expected ", ShapeString(shape));
+  };
+  RETURN_IF_ERROR(check("linear.weight", {layer.outputs, layer.inputs}));
+  RETURN_IF_ERROR(check("linear.bias", {layer.outputs}));
+  if (!has_bias && file.Find("linear.bias") != nullptr)
+    return Error(Exit::kMismatch, QuotePath(file.path()),
+        ": linear.bias: expected none, as config.json says bias false");
   layer.weight.resize(layer.inputs * layer.outputs);
   RETURN_IF_ERROR(file.ReadF32("linear.weight", absl::MakeSpan(layer.weight)));
   if (has_bias) layer.bias.resize(layer.outputs);

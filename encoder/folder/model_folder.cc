@@ -5,8 +5,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/manifest/manifest.h"
@@ -132,6 +134,16 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
     return absl::OkStatus();
   return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
                               ": expected equal values, or tie_word_embeddings false")});
+}
+
+// True for a name that is that of a parameter of the first layer but for the number of the layer.
+bool IsOfFurtherLayer(const std::string& name, const ParamStore& store) {
+  std::vector<std::string> parts = absl::StrSplit(name, '.');
+  const auto number = absl::c_find_if(
+      parts, [](const std::string& part) { return absl::c_all_of(part, absl::ascii_isdigit); });
+  if (number == parts.end() || *number == "0") return false;
+  *number = "0";
+  return store.Find(absl::StrJoin(parts, ".")) >= 0;
 }
 
 // A tensor to read into parameter `id` and the `count` - 1 after it, which are adjacent.
@@ -268,12 +280,16 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == whole; });
     if (read || store->Find(name) >= 0) continue;
     const auto copy = copies.find(name);
-    if (copy == copies.end()) {
+    if (copy == copies.end() && IsOfFurtherLayer(name, *store)) {
+      wrong.push_back(absl::StrCat(Quote(tensor->name), ": expected none after the layers that ",
+          "config.json has, ", config.layers));
+    } else if (copy == copies.end()) {
       report->ignored.push_back(tensor->name);
     } else if (!skipped(store->param(copy->second))) {
       RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, copy->second));
     }
   }
+  if (!wrong.empty()) return Mismatch(folder, wrong);
   if (words == nullptr) return absl::OkStatus();
   if (words->tensor->type == FileType::kI8) {  // of all rows, before one of them is used
     const int64_t rows = store->param(words->id).rows;

@@ -119,6 +119,7 @@ class SentenceFolder {
     std::set<std::string> pools;
     const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
     if (mode.is_string()) pools.insert(mode.get<std::string>());
+    if (mode.is_null() && !config.contains("pooling_mode_mean_tokens")) pools.insert("mean");
     for (const auto& [field, value] : config.items()) {
       if (!absl::StartsWith(field, "pooling_mode_") || value != true) continue;
       pools.insert(field);
@@ -137,7 +138,7 @@ class SentenceFolder {
         // Do not change vectors without a prompt.
         "include_prompt", "word_embedding_dimension", "embedding_dimension"});
     if (!mode.is_null() && !mode.is_string()) fields.Fail("pooling_mode", "expected a string");
-    includes_prompt_ = JsonMember(config, "include_prompt") != false;
+    vectors_.includes_prompt = JsonMember(config, "include_prompt") != false;
     for (const auto& [field, value] : config.items())
       if (absl::StartsWith(field, "pooling_mode_"))
         fields.AllowValues(field.c_str(), {true, false});
@@ -179,7 +180,7 @@ class SentenceFolder {
     vectors_.document_prompt = prompt("document").empty() ? prompt("passage") : prompt("document");
     const std::string similarity = fields.String("similarity_fn_name");
     if (!similarity.empty()) vectors_.similarity = similarity;
-    if (!includes_prompt_ && !vectors_.prompt.empty())
+    if (!vectors_.includes_prompt && !vectors_.prompt.empty())
       fields.Fail("default_prompt_name", "with include_prompt false is not supported");
     return Checked(fields);
   }
@@ -232,7 +233,6 @@ class SentenceFolder {
 
   std::string folder_;
   SentenceVectors vectors_;
-  bool includes_prompt_ = true;  // in the pooling
 };
 
 // Returns kVectorsMember of config.json; nullopt without that member.

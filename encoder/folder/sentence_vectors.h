@@ -23,6 +23,7 @@ struct SentenceVectors {
   // Texts before each text: that of default_prompt_name; those named "query" and "document" (or
   // "passage"), which the user asks for.
   std::string prompt, query_prompt, document_prompt;
+  bool includes_prompt = true;        // in the pooling
   std::string similarity = "cosine";  // of vectors: or "dot", "euclidean", "manhattan"
   std::string folder;                 // that was read
   std::vector<std::string> files;     // that say so, with paths in the folder

@@ -52,19 +52,30 @@ int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVecto
                                                         : most;
 }
 
-void UsePrompt(TextRole role, SentenceVectors* vectors) {
+absl::Status UsePrompt(TextRole role, SentenceVectors* vectors) {
   const std::string& prompt =
       role == TextRole::kQuery ? vectors->query_prompt : vectors->document_prompt;
+  if (!prompt.empty() && !vectors->includes_prompt)
+    return Error(Exit::kMismatch, QuotePath(vectors->folder),
+        ": include_prompt false: expected true (prompts are not left out of the pooling)");
   if (!prompt.empty()) vectors->prompt = prompt;
+  return absl::OkStatus();
 }
 
-TextPooling FolderPooling(std::optional<SentenceVectors> vectors, absl::string_view prompt) {
+TextPooling FolderPooling(std::optional<SentenceVectors> vectors) {
   TextPooling pooling{"mean", false, std::move(vectors)};
   if (!pooling.vectors.has_value()) return pooling;
   pooling.pool = pooling.vectors->pool;
   pooling.normalize = pooling.vectors->normalize;
-  if (!prompt.empty())
-    UsePrompt(prompt == "query" ? TextRole::kQuery : TextRole::kDocument, &*pooling.vectors);
+  return pooling;
+}
+
+absl::StatusOr<TextPooling> FolderPooling(
+    std::optional<SentenceVectors> vectors, absl::string_view prompt) {
+  TextPooling pooling = FolderPooling(std::move(vectors));
+  const TextRole role = prompt == "query" ? TextRole::kQuery : TextRole::kDocument;
+  if (pooling.vectors.has_value() && !prompt.empty())
+    RETURN_IF_ERROR(UsePrompt(role, &*pooling.vectors));
   return pooling;
 }
 

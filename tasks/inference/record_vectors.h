@@ -23,7 +23,8 @@ int64_t LongestText(const ModelConfig& config, const std::optional<SentenceVecto
 // Texts that are compared: folders may have a prompt for each.
 enum class TextRole : uint8_t { kQuery, kDocument };
 // Sets the prompt that is put before texts of the role; the default prompt stays if there is none.
-void UsePrompt(TextRole role, SentenceVectors* vectors);
+// kMismatch if vectors are made without the tokens of prompts, which is not supported.
+absl::Status UsePrompt(TextRole role, SentenceVectors* vectors);
 
 // The rules by which a text becomes one vector.
 struct TextPooling {
@@ -32,8 +33,10 @@ struct TextPooling {
   std::optional<SentenceVectors> vectors;  // the other rules of the folder, if they are followed
 };
 // Returns the pooling of a folder with these rules; the mean without rules. `prompt`: "query",
-// "document" or "", as UsePrompt.
-TextPooling FolderPooling(std::optional<SentenceVectors> vectors, absl::string_view prompt);
+// "document" or ""; errors of UsePrompt.
+absl::StatusOr<TextPooling> FolderPooling(
+    std::optional<SentenceVectors> vectors, absl::string_view prompt);
+TextPooling FolderPooling(std::optional<SentenceVectors> vectors);
 
 // Returns the vector of a text with these hidden states [tokens, hidden]. Requires a pool of
 // Pooled. `columns` > 0: only the first ones, at most those that there are.

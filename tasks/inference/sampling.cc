@@ -18,6 +18,14 @@ void PenalizeRepetition(
   }
 }
 
+void BanRepeatedSequences(absl::Span<const int32_t> tokens, int64_t n, absl::Span<float> scores) {
+  const int64_t before = n - 1, size = std::ssize(tokens);
+  if (size < before) return;
+  const auto last = tokens.subspan(size - before);
+  for (int64_t i = 0; i + before < size; ++i)
+    if (tokens.subspan(i, before) == last) scores[tokens[i + before]] = -INFINITY;
+}
+
 void LogSoftmax(absl::Span<float> logits) {
   const auto shift = static_cast<float>(LogSumExp(logits));
   for (float& x : logits) x -= shift;

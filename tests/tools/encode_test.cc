@@ -114,7 +114,7 @@ TEST_F(SentenceFolderTest, ADenseLayerFollowsThePooling) {
   ExpectError(76, "expected Transformer, Pooling and then Dense and Normalize");
   Modules({"Transformer", "Pooling", "Dense"});
   config(16, "Tanh");
-  ExpectError(65, "tensor linear.weight: shape [2, 64]: expected 32 elements");
+  ExpectError(76, "linear.weight: shape [2, 64]: expected [2, 16]");
   config(kHidden, "Tanh");
   Modules({"Transformer", "Pooling", "Dense", "Dense"});
   ExpectError(76, "in_features: 64: expected 2");
@@ -203,7 +203,13 @@ TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
       "modality_config": {"text": {"method": "forward",
       "method_output_name": "last_hidden_state"}}, "module_output_name": "token_embeddings"})");
   EXPECT_EQ(Encode("").exit, 0);
-  Write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true, "layers": 2})");
+  Write("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
+  ExpectError(76, "expected one pooling");  // the mean is on unless it is turned off
+  Write("1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
+  EXPECT_EQ(Encode("").exit, 0);
+  EXPECT_THAT(Encode("--prompt query").err, HasSubstr("include_prompt false: expected true"));
+  Write("1_Pooling/config.json",
+      R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false, "layers": 2})");
   ExpectError(76, "layers: unknown member");
   Write("1_Pooling/config.json",
       R"({"pooling_mode_cls_token": true, "pooling_mode_weightedmean_tokens": true})");

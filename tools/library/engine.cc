@@ -158,7 +158,7 @@ absl::Status Engine::Load(const EngineOptions& options) {
                                                    : "encoder";
   max_tokens_ = LongestText(config(), vectors_.value_or(std::nullopt));
   if (predictor_.ok() && kind_ != "masked_lm") max_tokens_ = (*predictor_)->task().max_tokens();
-  dimensions_ = ColumnsOf(FolderPooling(vectors_.value_or(std::nullopt), ""), config().hidden);
+  dimensions_ = ColumnsOf(FolderPooling(vectors_.value_or(std::nullopt)), config().hidden);
   for (const NamedAdapter& adapter : options.adapters)
     if (!adapter.name.empty()) adapters_.push_back(adapter.name);
   if (kind_ == "token_tagging" && session_->has_adapters_beside())
@@ -196,7 +196,9 @@ absl::StatusOr<const TextPooling*> Engine::PoolingFor(const EmbedOptions& option
   bool normalize = false;
   if (folder) {
     RETURN_IF_ERROR(vectors_.status());
-    if (how.pool.empty()) how = FolderPooling(*vectors_, prompt);
+    if (how.pool.empty()) {
+      ASSIGN_OR_RETURN(how, FolderPooling(*vectors_, prompt));
+    }
     normalize = vectors_->has_value() && (*vectors_)->normalize;
   } else if (!prompt.empty()) {
     return Error(Exit::kUsage, "prompt: is of the folder's own vectors: expected no pool with it");

@@ -51,6 +51,23 @@ void SetFlags(const AddedToken& token, int32_t id, TokenizerData* data) {
   if (token.single_word) data->single_word.push_back(token.content);
 }
 
+// Replaces the flags that a tokenizer.json gives a token by those of tokenizer_config.json, which
+// transformers prefers, but for `normalized`. False if they differ and the file is kept as it is.
+bool ReplaceFlags(const AddedToken& token, int32_t id, TokenizerData* data) {
+  bool same = true;
+  const auto replace = [&](bool flag, const auto& item, auto* list) {
+    if (absl::c_linear_search(*list, item) == flag) return;
+    same = false;
+    if (flag) list->push_back(item);
+    if (!flag) list->erase(std::remove(list->begin(), list->end(), item), list->end());
+  };
+  replace(token.special, id, &data->special);
+  replace(token.lstrip, token.content, &data->lstrip);
+  replace(token.rstrip, token.content, &data->rstrip);
+  replace(token.single_word, token.content, &data->single_word);
+  return same || data->json.empty();
+}
+
 // Looks for all added tokens at once if that makes no difference.
 void DropNeedlessOrder(TokenizerData* data) {
   const bool normalizes = data->scheme->normalizes_texts() || !data->steps.empty();
@@ -95,7 +112,7 @@ absl::StatusOr<AddedToken> ReadAddedToken(
       .lstrip = fields.Bool("lstrip", false),
       .rstrip = fields.Bool("rstrip", false),
       .single_word = fields.Bool("single_word", false),
-      .normalized = fields.Bool("normalized", false)};
+      .normalized = fields.Bool("normalized", !special)};
   if (content.empty()) fields.Fail("content", "expected a token");
   RETURN_IF_ERROR(fields.status());
   return token;
@@ -145,7 +162,7 @@ absl::Status AddFurtherTokens(const std::string& folder, const JsonFile* config,
       further[is_new ? next++ : found - data->tokens.begin()] = token;
     }
   }
-  if (listed("<mask>"))
+  if (listed("<mask>") && !known.contains("<mask>"))
     data->lstrip.erase(
         std::remove(data->lstrip.begin(), data->lstrip.end(), "<mask>"), data->lstrip.end());
   for (const auto& [id, token] : further) {
@@ -153,7 +170,12 @@ absl::Status AddFurtherTokens(const std::string& folder, const JsonFile* config,
         absl::StrCat(QuotePath(folder), ": added token ", Quote(token.content), ": ");
     if (!AddToken(id, token.content, data))
       return Error(Exit::kData, place, "has id ", id, ", which does not fit the vocabulary");
-    if (known.contains(token.content)) continue;
+    if (known.contains(token.content)) {
+      const bool flags = config != nullptr && config->Get("/added_tokens_decoder").is_object();
+      if (flags && !ReplaceFlags(token, static_cast<int32_t>(id), data))
+        return Error(Exit::kData, place, "its flags contradict tokenizer.json");
+      continue;
+    }
     if (special.contains(token.content)) {
       if (!whole && !kept) SetFlags(token, static_cast<int32_t>(id), data);
       continue;

@@ -146,7 +146,7 @@ absl::StatusOr<bool> ReadRobertaConfig(const JsonFile& file, bool from_json, Tok
   const bool before = SchemeOf<ByteBpeScheme>(*data).add_prefix_space;
   auto scheme = std::make_shared<ByteBpeScheme>(SchemeOf<ByteBpeScheme>(*data));
   JsonFields fields = file.Fields("");
-  scheme->add_prefix_space = fields.Bool("add_prefix_space", before);
+  scheme->add_prefix_space = fields.Bool("add_prefix_space", !from_json && before);
   if (!from_json) data->trim_offsets = fields.Bool("trim_offsets", data->trim_offsets);
   RETURN_IF_ERROR(fields.status());
   const bool changed = scheme->add_prefix_space != before;

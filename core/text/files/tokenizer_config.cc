@@ -38,6 +38,9 @@ constexpr absl::string_view kConfigMembers[] = {"add_bos_token", "add_eos_token"
     "trust_remote_code", "use_default_system_prompt", "use_fast", "verbose", "vocab_file",
     "vocab_size", "vocab_type"};
 
+// Classes of BERT's vocabularies whose second text has the type of the first.
+constexpr absl::string_view kClassesWithoutTypes[] = {"DistilBertTokenizer", "MPNetTokenizer"};
+
 // Special tokens of two files, with their flags.
 struct NamedTokens {
   std::vector<AddedToken> named, more;
@@ -55,7 +58,8 @@ absl::Status ReadSchemeConfig(const JsonFile& file, bool from_json, TokenizerDat
   ASSIGN_OR_RETURN(const bool changed, read(file, from_json, data));
   if (!changed || data->json.empty()) return absl::OkStatus();
   return file.Wrong("contradicts the tokenizer.json beside it: expected the same do_lower_case, ",
-      "strip_accents, tokenize_chinese_chars and add_prefix_space");
+      "strip_accents, tokenize_chinese_chars and add_prefix_space (those that are not given have ",
+      "the defaults of tokenizer_class)");
 }
 
 // Reads a special token: a string, or an object with its flags, which goes to *list unless that has
@@ -116,7 +120,10 @@ absl::Status ReadTokenizerConfig(
   RETURN_IF_ERROR(fields.status());
   RETURN_IF_ERROR(ReadSchemeConfig(file, from_json, data));
   const Json& inputs = file.Get("/model_input_names");
-  data->one_type = inputs.is_array() && !absl::c_linear_search(inputs, "token_type_ids");
+  const std::string type = file.String("/tokenizer_class");
+  data->one_type = inputs.is_array() ? !absl::c_linear_search(inputs, "token_type_ids")
+                                     : absl::c_linear_search(kClassesWithoutTypes,
+                                           absl::StripSuffix(type, "Fast"));
   return FillNames(file, &data->names, tokens);
 }
 
@@ -180,10 +187,10 @@ absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData
     fields.AllowOnlyUnset({"additional_special_tokens", "bos_token", "cls_token", "eos_token",
         "extra_special_tokens", "mask_token", "pad_token", "sep_token", "unk_token"});
     RETURN_IF_ERROR(fields.status());
-    NamedTokens unused;  // a tokenizer.json has its own tokens
-    SpecialNames names;
-    RETURN_IF_ERROR(
-        FillNames(file, from_json ? &names : &data->names, from_json ? &unused : &tokens));
+    NamedTokens others;  // a tokenizer.json has its own named tokens
+    RETURN_IF_ERROR(FillNames(file, &data->names, from_json ? &others : &tokens));
+    if (from_json && (beside == nullptr || !beside->Get("/added_tokens_decoder").is_object()))
+      absl::c_move(others.more, std::back_inserter(tokens.more));
   }
   if (!from_json) RETURN_IF_ERROR(SetTemplates(folder, beside, tokens, data));
   return AddFurtherTokens(folder, beside, tokens.named, tokens.more, data);

@@ -79,8 +79,10 @@ OrderedJson BertConfig(const TokenizerData& data, int64_t max_length) {
   return config;
 }
 
-absl::StatusOr<bool> ReadBertConfig(const JsonFile& file, bool, TokenizerData* data) {
-  const NormalizerOptions before = SchemeOf<WordPieceScheme>(*data).options;
+// Beside a tokenizer.json, what the file does not say is the class's default, as in transformers.
+absl::StatusOr<bool> ReadBertConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
+  const NormalizerOptions now = SchemeOf<WordPieceScheme>(*data).options,
+                          before = from_json ? NormalizerOptions() : now;
   auto scheme = std::make_shared<WordPieceScheme>(SchemeOf<WordPieceScheme>(*data));
   NormalizerOptions& options = scheme->options;
   JsonFields fields = file.Fields("");
@@ -91,7 +93,7 @@ absl::StatusOr<bool> ReadBertConfig(const JsonFile& file, bool, TokenizerData* d
   options.chinese_chars = fields.Bool("tokenize_chinese_chars", before.chinese_chars);
   RETURN_IF_ERROR(fields.status());
   data->scheme = scheme;
-  return options != before;
+  return options != now;
 }
 
 std::string VocabText(const TokenizerData& data) {

@@ -190,8 +190,9 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
       Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}});
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
-  json["added_tokens"].push_back({{"id", 6}, {"content", "<Name>"}, {"special", false}});
-  json["added_tokens"].push_back({{"id", 7}, {"content", "fo"}, {"special", false}});
+  for (const auto& [id, content] : {std::pair(6, "<Name>"), std::pair(7, "fo")})
+    json["added_tokens"].push_back(
+        {{"id", id}, {"content", content}, {"special", false}, {"normalized", false}});
   Write("tokenizer.json", json.dump());
   auto loaded = LoadTokenizer(directory_, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -256,6 +257,8 @@ TEST_F(Files, TheConfigBesideATokenizerIsRead) {
   EXPECT_EQ(
       load({{"model_input_names", {"input_ids", "attention_mask"}}})->EncodePair("a", "b").types,
       (Ids{0, 0, 0, 0, 0}));
+  EXPECT_EQ(load({{"tokenizer_class", "DistilBertTokenizer"}})->EncodePair("a", "b").types,
+      (Ids{0, 0, 0, 0, 0}));
   EXPECT_EQ(load({{"additional_special_tokens", {"[X]", "[Y]"}}})->Encode("a[X]b[Y]", false).ids,
       (Ids{5, 8, 7, 9}));
   const nlohmann::json token = {{"content", "<n>"}, {"normalized", false}, {"special", false}};
@@ -265,6 +268,30 @@ TEST_F(Files, TheConfigBesideATokenizerIsRead) {
   EXPECT_EQ((*LoadTokenizer(directory_, true))->Encode("a<n>", false).ids, (Ids{5, 9}));
   Write("tokenizer_config.json", "{\"added_tokens_decoder\": {\"99\": {\"content\": \"<z>\"}}}");
   EXPECT_EQ(ExitOf(LoadTokenizer(directory_, true).status()), Exit::kData);
+}
+
+// transformers prefers the flags of added_tokens_decoder, and the defaults of a class.
+TEST_F(Files, TheConfigBesideATokenizerReplacesFlagsAndDefaults) {
+  const auto made = Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
+                                           "A", "b", "##b"},
+      .scheme = BertScheme({.strip_accents = false, .lowercase = false})});
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
+  using Ids = std::vector<int32_t>;
+  const auto ids = [&](const nlohmann::json& config) {
+    Write("tokenizer_config.json", config.dump());
+    const auto loaded = LoadTokenizer(directory_, false);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return (*loaded)->Encode("A [MASK]ab", false).ids;
+  };
+  EXPECT_EQ(ids({{"do_lower_case", false}}), (Ids{6, 4, 5, 8}));
+  EXPECT_EQ(ids({{"tokenizer_class", "BertTokenizer"}}), (Ids{5, 4, 5, 8}));
+  EXPECT_EQ(ids({{"tokenizer_class", "PreTrainedTokenizerFast"}}), (Ids{6, 4, 5, 8}));
+  const nlohmann::json word = {{"content", "[MASK]"}, {"special", true}, {"single_word", true}};
+  EXPECT_EQ(ids({{"do_lower_case", false}, {"added_tokens_decoder", {{"4", word}}}}),
+      (Ids{6, 1, 1, 1, 5, 8}));
+  EXPECT_EQ(ids({{"do_lower_case", false}}), (Ids{6, 4, 5, 8}));
+  Write("special_tokens_map.json", "{\"additional_special_tokens\": [\"ab\"]}");
+  EXPECT_EQ(ids({{"do_lower_case", false}}), (Ids{6, 4, 9}));
 }
 
 TEST_F(Files, OtherRulesAreOtherIds) {

@@ -244,6 +244,19 @@ TEST_F(ModelFolderTest, RefusesConfigsLargerThanTheWeights) {
   EXPECT_EQ(ExitOf(LoadConfig(folder_).status()), Exit::kNoInput);
 }
 
+TEST_F(ModelFolderTest, RefusesLayersThatTheConfigHasNot) {
+  ModelConfig config = MaskedLm();
+  config.layers = 2;
+  Params two(config);
+  ASSERT_TRUE(SaveWeights(folder_, config, two.store).ok());
+  config.layers = 1;
+  Params one(config);
+  LoadReport report;
+  EXPECT_THAT(std::string(LoadWeights(folder_, config, &one.store, &report).message()),
+      HasSubstr("layer.1.attention.self.query.weight: expected none after the layers that "
+                "config.json has, 1"));
+}
+
 TEST_F(ModelFolderTest, NeverSavesNan) {
   Params params(MaskedLm());
   ASSERT_TRUE(SaveWeights(folder_, MaskedLm(), params.store).ok());

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/base/threads.h"
@@ -247,6 +249,47 @@ TEST_F(GeneratorTest, PenalizesRepetition) {
   std::vector<float> scores = {2, -2, 3, 0};
   PenalizeRepetition({0, 1, 1}, 2, absl::MakeSpan(scores));
   EXPECT_THAT(scores, testing::ElementsAre(1, -4, 3, 0));
+}
+
+// Ids of transformers 5.12 for these members of generation_config.json.
+TEST(GenerationConfig, IsReadFromTheFolder) {
+  const std::string folder = testing::TempDir() + "/generation_config";
+  std::filesystem::copy(kFolder, folder,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  const auto generated = [&](const std::string& config) {
+    std::ofstream(folder + "/generation_config.json") << config;
+    auto session = Session::Open(folder, DType::kF32);
+    EXPECT_TRUE(session.ok()) << session.status();
+    GenerateOptions options;
+    options.max_new_tokens = 8;
+    const auto ids = Generator::Create(**session, options)
+                         ->Generate({{2, 5, 6, 7, 3}}, 0, [](size_t, auto) {});
+    return Ids((*ids)[0].begin() + 5, (*ids)[0].end());
+  };
+  EXPECT_EQ(generated("{}"), (Ids{103, 39, 11, 11, 103, 54, 62, 62}));
+  EXPECT_EQ(generated(R"({"no_repeat_ngram_size": 1})"), (Ids{103, 39, 11, 79, 54, 114, 89, 65}));
+  EXPECT_EQ(generated(R"({"bad_words_ids": [[103]]})"), (Ids{56, 61, 92, 54, 89, 0, 69, 46}));
+  EXPECT_EQ(generated(R"({"forced_eos_token_id": 9})").back(), 9);
+  EXPECT_EQ(generated(R"({"eos_token_id": 54})"), (Ids{103, 39, 11, 11, 103, 54}));
+  for (const char* least : {"\"min_new_tokens\": 8", "\"min_length\": 13"})
+    EXPECT_EQ(generated(absl::StrCat("{\"eos_token_id\": 54, ", least, "}")),
+        (Ids{103, 39, 11, 11, 103, 103, 13, 89}));
+}
+
+TEST_F(GeneratorTest, BansRepeatedSequences) {
+  const auto banned = [](std::vector<int32_t> tokens, int64_t n) {
+    std::vector<float> scores(4);
+    BanRepeatedSequences(tokens, n, absl::MakeSpan(scores));
+    Ids ids;
+    for (int32_t id = 0; id < 4; ++id)
+      if (std::isinf(scores[id])) ids.push_back(id);
+    return ids;
+  };
+  EXPECT_EQ(banned({1, 2, 1}, 1), (Ids{1, 2}));
+  EXPECT_EQ(banned({1, 2, 1, 3, 1}, 2), (Ids{2, 3}));
+  EXPECT_EQ(banned({1, 2, 3, 1, 2}, 3), (Ids{3}));
+  EXPECT_EQ(banned({1, 2, 3, 1, 2}, 4), Ids());
+  EXPECT_EQ(banned({1}, 3), Ids());
 }
 
 TEST_F(GeneratorTest, EndsAtTheLastPosition) {
