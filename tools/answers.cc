@@ -192,8 +192,8 @@ std::string CsvCell(const std::string& cell, char delimiter) {
 
 std::string SeparatorOf(const std::vector<std::string>& labels, const std::string& wanted) {
   for (const std::string& separator : {wanted, std::string("|"), std::string(";")}) {
-    if (absl::c_none_of(labels,
-            [&](const std::string& label) { return absl::StrContains(label, separator); }))
+    if (absl::c_none_of(
+            labels, [&](const std::string& label) { return absl::StrContains(label, separator); }))
       return separator;
   }
   return wanted;

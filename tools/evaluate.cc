@@ -80,8 +80,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
   const absl::Status written = WriteOutput(
       options.predictions, options.infer.force, [&](LineWriter& writer) -> absl::Status {
         AnswerWriter answers(*format, false, &writer, {},
-            SeparatorOf(
-                model.config().labels, spec.sequence_classification().label_separator()));
+            SeparatorOf(model.config().labels, spec.sequence_classification().label_separator()));
         const Decoder decoder = data.task->NewDecoder(model, how.decode);
         RETURN_IF_ERROR(RequireFiles(spec.validation(), "--predictions reads the data again"));
         ASSIGN_OR_RETURN(const LabelledReader reader, data.task->OpenLabelled(spec.validation()));

@@ -45,9 +45,9 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
   CheckMembers(fields, nullptr);
   RETURN_IF_ERROR(fields.status());
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
-  for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
-           "forced_eos_token_id", "bad_words_ids", "min_length", "min_new_tokens",
-           "no_repeat_ngram_size"}) {
+  for (const char* key :
+      {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id", "forced_eos_token_id",
+          "bad_words_ids", "min_length", "min_new_tokens", "no_repeat_ngram_size"}) {
     if (!generation.contains(key)) continue;
     const Json& value = generation[key];
     const bool ends = absl::string_view(key) == "eos_token_id" && value.is_array();

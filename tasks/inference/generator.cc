@@ -131,11 +131,10 @@ void Generator::Constrain(
     PenalizeRepetition(ids, options_.repetition_penalty, scores);
   const GenerationConfig& generation = config_.generation;
   for (const int32_t id : generation.banned) scores[id] = -std::numeric_limits<float>::infinity();
-  if (generation.no_repeat_ngram > 0)
-    BanRepeatedSequences(ids, generation.no_repeat_ngram, scores);
-  const bool short_text = std::ssize(ids) < generation.min_length ||
-                          std::ssize(ids) - static_cast<int64_t>(prompt) < generation.min_new_tokens;
-  if (short_text && options_.end_token >= 0)
+  if (generation.no_repeat_ngram > 0) BanRepeatedSequences(ids, generation.no_repeat_ngram, scores);
+  const auto size = std::ssize(ids), added = size - static_cast<int64_t>(prompt);
+  const bool goes_on = size < generation.min_length || added < generation.min_new_tokens;
+  if (goes_on && options_.end_token >= 0)
     scores[options_.end_token] = -std::numeric_limits<float>::infinity();
   const bool last = std::ssize(ids) + 1 == config_.max_tokens() ||
                     std::ssize(ids) + 1 - static_cast<int64_t>(prompt) == options_.max_new_tokens;

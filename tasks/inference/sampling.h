@@ -18,8 +18,8 @@ struct SamplingRule {
 // for each different token (Keskar et al. 2019).
 void PenalizeRepetition(absl::Span<const int32_t> tokens, double penalty, absl::Span<float> scores);
 
-// Sets the scores [vocab] of tokens with which the last n - 1 of `tokens` would repeat a sequence of
-// n tokens to minus infinity. Requires n > 0.
+// Sets the scores [vocab] of tokens that would repeat a sequence of n of `tokens`, after the last
+// n - 1, to minus infinity. Requires n > 0.
 void BanRepeatedSequences(absl::Span<const int32_t> tokens, int64_t n, absl::Span<float> scores);
 
 // Replaces logits [vocab] by the logarithms of their softmax.

@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/text.h"
@@ -40,15 +41,11 @@ void Column::Add(const std::string& cell) {
   ++filled_;
   bytes_ += std::ssize(cell);
   double number = 0;
-  const bool grouped_comma = IsGrouped(text, ','), grouped_point = IsGrouped(text, '.');
-  const bool comma = grouped_comma || HasDecimalComma(text);
-  if (comma || grouped_point || ParseDecimal(text, &number)) {
+  const bool comma = IsGrouped(text, ',') || HasDecimalComma(text), grouped = IsGrouped(text, '.');
+  if (comma || grouped || ParseDecimal(text, &number)) {
     ++numbers_;
     commas_ += comma;
-    points_ += absl::StrContains(text, '.');
-    grouped_commas_ += grouped_comma;
-    grouped_points_ += grouped_point;
-    fractions_ |= comma || grouped_point || number != std::floor(number);
+    fractions_ |= comma || grouped || number != std::floor(number);
   }
   dates_ +=
       absl::ascii_isdigit(text[0]) && text.find_first_not_of("0123456789-./: TZ") == text.npos;
@@ -68,29 +65,10 @@ void Column::Add(const OrderedJson& value) {
   if (!list) return Add(value.is_structured() || value.is_null() ? "" : ToJsonLine(value));
   std::string joined = kListSeparator;  // also of an empty list
   for (const auto& item : value) {
-    integers_ |= item.is_number();
-    absl::StrAppend(&joined, item.is_string() ? item.get<std::string>() : ToJsonLine(item),
-        kListSeparator);
+    absl::StrAppend(
+        &joined, item.is_string() ? item.get<std::string>() : ToJsonLine(item), kListSeparator);
   }
   Add(joined);
-}
-
-void Column::FillUp(int64_t rows) {
-  empty_ += rows - rows_;
-  rows_ = rows;
-}
-
-bool Column::HasPrintedLists() const {
-  return !values_.empty() && absl::c_all_of(values_, [](const auto& value) {
-    const absl::string_view cell = absl::StripAsciiWhitespace(value.first);
-    return absl::StartsWith(cell, "[") && absl::EndsWith(cell, "]");
-  });
-}
-
-bool Column::MayHaveThousands(char separator) const {
-  const auto [grouped, all] = separator == ',' ? std::pair(grouped_commas_, commas_)
-                                               : std::pair(grouped_points_, points_);
-  return IsNumber() && grouped > 0 && grouped == all;
 }
 
 bool Column::IsQuantity() const {
@@ -131,6 +109,29 @@ std::map<std::string, int64_t> Column::Parts(absl::string_view separator) const 
     }
   }
   return parts;
+}
+
+bool HasListsOfIntegers(const Column& column) {
+  int64_t number = 0;
+  return column.IsList() && absl::c_all_of(column.Parts(","), [&](const auto& part) {
+    return absl::SimpleAtoi(part.first, &number);
+  });
+}
+
+bool HasPrintedLists(const Column& column) {
+  return !column.values().empty() && absl::c_all_of(column.values(), [](const auto& value) {
+    const absl::string_view cell = absl::StripAsciiWhitespace(value.first);
+    return absl::StartsWith(cell, "[") && absl::EndsWith(cell, "]");
+  });
+}
+
+bool MayHaveThousands(const Column& column, char separator) {
+  int64_t all = 0, grouped = 0;
+  for (const auto& [value, count] : column.values()) {
+    all += absl::StrContains(value, separator);
+    grouped += IsGrouped(absl::StripAsciiWhitespace(value), separator);
+  }
+  return column.IsNumber() && grouped > 0 && grouped == all;
 }
 
 std::string Column::Describe() const {

@@ -67,7 +67,8 @@ absl::Status ReadColumns(const DataFile& file, DataGuess* guess) {
     for (size_t i = 0; i < record.cells.size(); ++i)
       column(reader->columns()[i]).Add(record.cells[i]);
   }
-  for (Column& known : guess->columns) known.FillUp(guess->rows);
+  for (Column& known : guess->columns)
+    while (std::ssize(known.words()) < guess->rows) known.Add(std::string());
   return absl::OkStatus();
 }
 
@@ -160,7 +161,7 @@ void ChooseLabel(DataGuess* guess) {
   for (const Column& column : guess->columns) {
     if (guess->label != nullptr && best == 0) break;  // the user named it
     const size_t rank = RankOf(column, kLabelNames), n = std::size(kLabelNames);
-    const bool list = column.IsList() && (rank < n || !column.HasListsOfIntegers()),
+    const bool list = column.IsList() && (rank < n || !HasListsOfIntegers(column)),
                named = rank < n && column.values().size() > 1 && !column.IsText();
     const bool usable = column.IsCategory() || column.IsQuantity() || list || named ||
                         (!column.IsList() && !column.Separator().empty());
@@ -178,7 +179,7 @@ absl::Status SetTask(DataGuess* guess) {
     return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": column \"", Quote(label.name()),
         "\": ", message...);
   };
-  if (label.HasPrintedLists())
+  if (HasPrintedLists(label))
     return fail("lists as Python prints them: expected labels with a separator between them (in ",
         "pandas: df[\"", Quote(label.name()), "\"].str.join(\"|\"))");
   guess->separator = label.Separator();
@@ -186,7 +187,7 @@ absl::Status SetTask(DataGuess* guess) {
                 : label.IsQuantity()                        ? GuessedTask::kNumber
                                                             : GuessedTask::kOneLabel;
   const char point = guess->data.delimiter() == ";" ? '.' : ',';
-  if (guess->task == GuessedTask::kNumber && label.MayHaveThousands(point))
+  if (guess->task == GuessedTask::kNumber && MayHaveThousands(label, point))
     return fail("numbers such as ", point == '.' ? "1.200" : "1,200",
         " may have separators of thousands: expected numbers without them");
   const bool commas = guess->data.delimiter() == ";" &&
@@ -263,8 +264,8 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
   }
   if (options.text_field.empty() && HasWordPerRow(guess->columns))
     return Error(Exit::kData, QuoteInput(guess->data.files(0)),
-        ": a word in each row: expected sentences; to tag words, CoNLL (a word, a tab and its tag on "
-        "a line, an empty line after each sentence)");
+        ": a word in each row: expected sentences; to tag words, CoNLL (a word, a tab and its tag ",
+        "on a line, an empty line after each sentence)");
   if (guess->label != nullptr || guess->columns.size() > 1) {
     ChooseTexts(guess);
     ChooseLabel(guess);
@@ -276,7 +277,7 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
     for (const Column& column : guess->columns) names.push_back(column.Describe());
     return Error(Exit::kData, QuoteInput(guess->data.files(0)), ": no column of texts: found ",
         names.empty() ? "no columns" : absl::StrJoin(names, ", "),
-        " (--text-field names the column to take)");
+        " (text_field names the column to take)");
   }
   RETURN_IF_ERROR(SetTask(guess));
   guess->words = guess->text->words();

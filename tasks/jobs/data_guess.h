@@ -24,8 +24,6 @@ class Column {
   // Adds a JSON value: lists of strings or integers are kept apart; objects, other lists and null
   // count as empty.
   void Add(const OrderedJson& value);
-  // Adds empty cells until there are so many rows.
-  void FillUp(int64_t rows);
 
   // The name, or the number from 1 in a table without a header.
   const std::string& name() const { return name_; }
@@ -49,11 +47,6 @@ class Column {
   bool IsCategory() const;
   // True if all values are JSON lists of strings or integers; false without any.
   bool IsList() const { return lists_ > 0 && lists_ == filled_; }
-  bool HasListsOfIntegers() const { return integers_; }
-  // True if all values are lists as Python prints them: ['a', 'b'].
-  bool HasPrintedLists() const;
-  // True for numbers whose `separator`, ',' or '.', may separate thousands wherever it occurs.
-  bool MayHaveThousands(char separator) const;
   // Returns the separator of labels in a cell, "," for lists; "" if cells hold one label.
   std::string Separator() const;
   // Returns the counts of the parts of the values between separators.
@@ -65,13 +58,19 @@ class Column {
   int64_t Distinct() const { return many_ ? rows_ : std::ssize(values_); }
 
   std::string name_;
-  int64_t rows_ = 0, empty_ = 0, filled_ = 0, numbers_ = 0, commas_ = 0, points_ = 0, dates_ = 0,
-          lists_ = 0, bytes_ = 0;
-  int64_t grouped_commas_ = 0, grouped_points_ = 0;  // numbers like 1,200; 1.200
-  bool fractions_ = false, integers_ = false, many_ = false;  // many_: values_ is not complete
+  int64_t rows_ = 0, empty_ = 0, filled_ = 0, numbers_ = 0, commas_ = 0, dates_ = 0, lists_ = 0,
+          bytes_ = 0;
+  bool fractions_ = false, many_ = false;  // many_: values_ is not complete
   std::vector<int64_t> words_;
   std::map<std::string, int64_t> values_;
 };
+
+// True for lists of integers only.
+bool HasListsOfIntegers(const Column& column);
+// True if all values are lists as Python prints them: ['a', 'b'].
+bool HasPrintedLists(const Column& column);
+// True for numbers whose `separator`, ',' or '.', may separate thousands wherever it occurs.
+bool MayHaveThousands(const Column& column, char separator);
 
 // The task that a model can learn from the data.
 enum class GuessedTask { kLanguageModel, kOneLabel, kSeveralLabels, kNumber, kTags, kAnswers };

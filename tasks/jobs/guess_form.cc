@@ -36,8 +36,8 @@ std::vector<std::string> Inside(const std::string& folder, bool folders) {
 
 // True for a folder with a folder of texts per class, and few other files.
 bool HasClassFolders(const std::string& path) {
-  const int64_t classes = absl::c_count_if(Inside(path, true),
-      [](const std::string& folder) { return !Inside(folder, false).empty(); });
+  const int64_t classes = absl::c_count_if(
+      Inside(path, true), [](const std::string& folder) { return !Inside(folder, false).empty(); });
   DataSpec data;
   data.add_files(path);
   const auto files = FilesOf(data);
@@ -118,8 +118,8 @@ bool LooksLikeConll(absl::string_view text) {
   int64_t lines = 0, tagged = 0;
   bool spans = false;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
-    const std::vector<absl::string_view> fields = absl::StrSplit(
-        absl::StripAsciiWhitespace(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(absl::StripAsciiWhitespace(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
     const absl::string_view tag = fields.back();
     const bool span = tag.size() > 2 && tag[1] == '-' && absl::StrContains("BIESLU", tag[0]);
     ++lines;

@@ -122,8 +122,8 @@ absl::Status ReadTokenizerConfig(
   const Json& inputs = file.Get("/model_input_names");
   const std::string type = file.String("/tokenizer_class");
   data->one_type = inputs.is_array() ? !absl::c_linear_search(inputs, "token_type_ids")
-                                     : absl::c_linear_search(kClassesWithoutTypes,
-                                           absl::StripSuffix(type, "Fast"));
+                                     : absl::c_linear_search(
+                                           kClassesWithoutTypes, absl::StripSuffix(type, "Fast"));
   return FillNames(file, &data->names, tokens);
 }
 

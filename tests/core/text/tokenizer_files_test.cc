@@ -272,9 +272,9 @@ TEST_F(Files, TheConfigBesideATokenizerIsRead) {
 
 // transformers prefers the flags of added_tokens_decoder, and the defaults of a class.
 TEST_F(Files, TheConfigBesideATokenizerReplacesFlagsAndDefaults) {
-  const auto made = Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
-                                           "A", "b", "##b"},
-      .scheme = BertScheme({.strip_accents = false, .lowercase = false})});
+  const auto made = Tokenizer::Create(
+      {.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "A", "b", "##b"},
+          .scheme = BertScheme({.strip_accents = false, .lowercase = false})});
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   using Ids = std::vector<int32_t>;
   const auto ids = [&](const nlohmann::json& config) {

@@ -262,8 +262,8 @@ TEST(GenerationConfig, IsReadFromTheFolder) {
     EXPECT_TRUE(session.ok()) << session.status();
     GenerateOptions options;
     options.max_new_tokens = 8;
-    const auto ids = Generator::Create(**session, options)
-                         ->Generate({{2, 5, 6, 7, 3}}, 0, [](size_t, auto) {});
+    const auto ids =
+        Generator::Create(**session, options)->Generate({{2, 5, 6, 7, 3}}, 0, [](size_t, auto) {});
     return Ids((*ids)[0].begin() + 5, (*ids)[0].end());
   };
   EXPECT_EQ(generated("{}"), (Ids{103, 39, 11, 11, 103, 54, 62, 62}));

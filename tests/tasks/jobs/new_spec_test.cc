@@ -197,7 +197,8 @@ TEST_F(NewSpecTest, FormatsUnderOtherNames) {
 }
 
 TEST_F(NewSpecTest, ClassFoldersBesideOtherFiles) {
-  for (const char* name : {"c/a/1.txt", "c/b/1.txt", "c/README.txt"}) Write(name, "a text of words");
+  for (const char* name : {"c/a/1.txt", "c/b/1.txt", "c/README.txt"})
+    Write(name, "a text of words");
   EXPECT_THAT(Guess({"c"}), HasSubstr("2 labels"));
   EXPECT_EQ(spec_.train().format(), DataSpec::FOLDERS);
   for (const char* name : {"d/train/a/1.txt", "d/train/b/1.txt"}) Write(name, "a text of words");
@@ -227,7 +228,8 @@ TEST_F(NewSpecTest, RefusesWhatTrainingCannotRead) {
   EXPECT_THAT(refused("p.json", "{\n  \"data\": [\n  ]\n}\n"), HasSubstr("object on each line"));
   EXPECT_THAT(refused("g.jsonl", Rows("{\"tokens\": [\"a\"], \"ner_tags\": [%i]}\n")),
       HasSubstr("with int2str"));
-  EXPECT_THAT(refused("w.csv", "id,word,tag\n" + Rows("%i,a,O\n")), HasSubstr("to tag words, CoNLL"));
+  EXPECT_THAT(
+      refused("w.csv", "id,word,tag\n" + Rows("%i,a,O\n")), HasSubstr("to tag words, CoNLL"));
   EXPECT_THAT(refused("x.csv", "text;label\n" + Rows("%t;%l\n") + "hm ;-);C\n"),
       HasSubstr("x.csv:32: 3 columns: expected 2"));
   EXPECT_THAT(refused("y.csv", "text;label\n" + Rows("%t;%l;\n")), HasSubstr("expected 2"));
