@@ -221,6 +221,13 @@ absl::Status Adapter::MapTensors() {
     if (bare == tensor.name)
       return Wrong(Quote(tensor.name), ": expected a name that begins with ", kPrefix);
     const std::string name = CanonicalName(bare, *config_.family);
+    const size_t lora = bare.find(".lora_");
+    const absl::string_view module = absl::string_view(bare).substr(0, lora);
+    const auto names = [&](const std::string& target) {
+      return module == target || absl::EndsWith(module, "." + target);
+    };
+    if (lora != bare.npos && !file_.targets.empty() && absl::c_none_of(file_.targets, names))
+      return Wrong(Quote(tensor.name), ": target_modules does not name its module");
     if (!tensors_.emplace(name, &tensor).second) return Wrong(Quote(tensor.name), ": given twice");
   }
   return absl::OkStatus();

@@ -28,11 +28,13 @@ bool IsTarget(const LoraSpec& spec, Role role);
 
 // The content of adapter_config.json.
 struct AdapterConfig {
-  LoraSpec lora;                   // without targets, which follow from the tensors
-  std::string base;                // base_model_name_or_path; may be empty
-  std::string task;                // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
-  std::vector<std::string> saved;  // modules_to_save: ends of the names of modules with a copy
-  bool ties_copies = false;        // ensure_weight_tying: tied modules share their copies
+  LoraSpec lora;                     // without targets, which follow from the tensors
+  std::string base;                  // base_model_name_or_path; may be empty
+  std::string task;                  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
+  std::vector<std::string> saved;    // modules_to_save: ends of the names of modules with a copy
+  std::vector<std::string> targets;  // target_modules: ends of the names of those with a LoRA; may
+                                     // be empty where it is a pattern
+  bool ties_copies = false;          // ensure_weight_tying: tied modules share their copies
 };
 // Reads adapter_config.json. kNoInput if it is missing, kData if it is malformed, kMismatch for
 // members and values that are not in the tables of adapter_config.cc.

@@ -100,14 +100,16 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   config.base = fields.String("base_model_name_or_path");
   config.task = fields.String("task_type");
   config.ties_copies = fields.Bool("ensure_weight_tying", false);
-  if (const Json* saved = fields.Find("modules_to_save")) {
+  const auto read_names = [&](const char* member, const Json& list, std::vector<std::string>* out) {
     const auto is_name = [](const Json& name) { return name.is_string(); };
-    if (!saved->is_array() || !absl::c_all_of(*saved, is_name)) {
-      fields.Fail("modules_to_save", "expected a list of names");
-    } else {
-      for (const Json& name : *saved) config.saved.push_back(name.get<std::string>());
-    }
-  }
+    if (!list.is_array() || !absl::c_all_of(list, is_name))
+      return fields.Fail(member, "expected a list of names");
+    for (const Json& name : list) out->push_back(name.get<std::string>());
+  };
+  if (const Json* saved = fields.Find("modules_to_save"))
+    read_names("modules_to_save", *saved, &config.saved);
+  if (const Json* targets = fields.Find("target_modules"); targets && !targets->is_string())
+    read_names("target_modules", *targets, &config.targets);
   if (!fields.status().ok()) return fields.status();
   return config;
 }

@@ -250,6 +250,11 @@ TEST_F(AdapterTest, ReadsOneOfPeftItself) {
   ASSERT_TRUE(together.Load(Path("base"), 0, &fresh).ok());
   ASSERT_TRUE(adapter->Load(0, &together.params()).ok());
   EXPECT_EQ(Logits(together), Logits(*model));
+  WriteJson(
+      "adapter/adapter_config.json", {{"peft_type", "LORA"}, {"task_type", "SEQ_CLS"}, {"r", 3},
+                                         {"lora_alpha", 6}, {"target_modules", {"query", "alue"}}});
+  ExpectRefused(Open(SmallConfig(HeadKind::kMaskedLm)).status(), Exit::kMismatch,
+      "attention.self.value.lora_A.weight: target_modules does not name its module");
 }
 
 TEST_F(AdapterTest, RefusesOtherBases) {
