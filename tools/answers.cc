@@ -224,6 +224,12 @@ absl::Status AnswerWriter::Write(
   return WriteCells(input, {}, error);
 }
 
+void AnswerWriter::WarnOfLost() const {
+  if (lost_ > 0)
+    std::fprintf(stderr, "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
+        Counted(lost_, "character").c_str());
+}
+
 absl::Status AnswerWriter::Wait(Cells input, std::string error) {
   constexpr size_t kMaxRows = 10'000, kMaxBytes = 8 << 20;
   waiting_bytes_ += error.size();

@@ -52,8 +52,8 @@ class AnswerWriter {
 
   // Writes tables as `form` says, from the next row on.
   void SetForm(const FileForm& form) { form_ = form; }
-  // Number of characters that the encoding lacks, which are written as "?".
-  int64_t lost() const { return lost_; }
+  // Warns on stderr of characters that the encoding lacks, which are written as "?".
+  void WarnOfLost() const;
   // `columns`: names of record.cells if the input is a table. kData for a value that has no place:
   // a member that the first JSON line does not have (with `errors`, the row's error), a tab or line
   // end in TSV.

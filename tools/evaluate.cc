@@ -60,6 +60,22 @@ absl::Status WritePrediction(const LabelledReader& reader, const Decoder& decode
   return writer->Write(next.record, next.columns, row);
 }
 
+// Writes tables as the first file of the data is written, if that has their format.
+absl::Status KeepForm(const DataSpec& data, const std::string& format, AnswerWriter* answers) {
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  const std::string& path = files[0].path;
+  const std::string name = DataSpec::Format_Name(files[0].format->format);
+  if (IsStream(path) || absl::AsciiStrToLower(name) != format) return absl::OkStatus();
+  InputOptions first;
+  first.path = path, first.data = data, first.format = format, first.records = 1;
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(first));
+  std::vector<Record> row;
+  RETURN_IF_ERROR(reader.Next(&row));
+  ASSIGN_OR_RETURN(const std::optional<FileForm> form, reader.form());
+  if (form.has_value()) answers->SetForm(*form);
+  return absl::OkStatus();
+}
+
 // Evaluates the model on the data, and writes the predictions if that is wanted.
 absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& options,
     const LabelledData& data, Model& model, EvaluateOptions how) {
@@ -83,6 +99,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
             SeparatorOf(model.config().labels, spec.sequence_classification().label_separator()));
         const Decoder decoder = data.task->NewDecoder(model, how.decode);
         RETURN_IF_ERROR(RequireFiles(spec.validation(), "--predictions reads the data again"));
+        RETURN_IF_ERROR(KeepForm(spec.validation(), *format, &answers));
         ASSIGN_OR_RETURN(const LabelledReader reader, data.task->OpenLabelled(spec.validation()));
         absl::Status rows;  // the first error
         how.on_text = [&](const TextLogits& text) {
@@ -93,6 +110,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
         results = evaluate();
         RETURN_IF_ERROR(results.status());
         RETURN_IF_ERROR(rows);
+        answers.WarnOfLost();
         return answers.Finish();
       });
   RETURN_IF_ERROR(open ? written : ranks.Agree(written));

@@ -87,9 +87,7 @@ absl::StatusOr<int64_t> WriteAnswers(const InferOptions& options, OrderedJson em
     });
   }));
   RETURN_IF_ERROR(keep_form());
-  if (answers.lost() > 0)
-    std::fprintf(stderr, "cloze: warning: written as ?: %s that the encoding of the table lacks\n",
-        Counted(answers.lost(), "character").c_str());
+  answers.WarnOfLost();
   RETURN_IF_ERROR(answers.Finish(reader.columns()));
   return answers.unplaced();
 }

@@ -430,6 +430,17 @@ TEST_F(TablesTest, EvaluatesWithARowPerExample) {
   EXPECT_EQ(again.exit, 73);
   EXPECT_EQ(again.out, "");
   EXPECT_EQ(Run("evaluate --model run --data dev.csv --predictions p.txt").exit, 2);
+  // The table has the form of the data.
+  Write("german.csv",
+      "subject;queue\r\na gr\xF6\xDF"
+      "er film;pos\r\n");
+  ASSERT_EQ(Run("evaluate --model run --data german.csv --predictions form.csv --set "
+                "validation.encoding=WINDOWS1252")
+                .exit,
+      0);
+  EXPECT_THAT(Read("form.csv"), StartsWith("subject;queue;true_label;predicted_label;score;"
+                                           "score_neg;score_pos\r\na gr\xF6\xDF"
+                                           "er film;pos;pos;"));
   // The scores are those of predict.
   const RunResult predicted = Run("predict --model run --format csv dev.csv");
   const std::string first = predicted.out.substr(predicted.out.find('\n') + 1);
