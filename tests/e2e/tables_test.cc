@@ -434,10 +434,9 @@ TEST_F(TablesTest, EvaluatesWithARowPerExample) {
   Write("german.csv",
       "subject;queue\r\na gr\xF6\xDF"
       "er film;pos\r\n");
-  ASSERT_EQ(Run("evaluate --model run --data german.csv --predictions form.csv --set "
-                "validation.encoding=WINDOWS1252")
-                .exit,
-      0);
+  const RunResult german = Run(
+      "evaluate --model run --data german.csv --set encoding=WINDOWS1252 --predictions form.csv");
+  ASSERT_EQ(german.exit, 0) << german.err;
   EXPECT_THAT(Read("form.csv"), StartsWith("subject;queue;true_label;predicted_label;score;"
                                            "score_neg;score_pos\r\na gr\xF6\xDF"
                                            "er film;pos;pos;"));
