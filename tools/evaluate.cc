@@ -1,6 +1,7 @@
 // `cloze evaluate`: metrics of a model on labelled data, and a row for each example.
 #include <unistd.h>
 
+#include "absl/strings/ascii.h"
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "tasks/data/readers.h"
