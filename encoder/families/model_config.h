@@ -14,8 +14,8 @@
 
 namespace cloze {
 
-// What no option of `cloze generate` says of the texts of decoders, as in transformers'
-// generation_config.json. Ids of -1: none.
+// Settings of generation_config.json, for decoders, that `cloze generate` has no option for. They
+// mean what they do in transformers. An id of -1: not set.
 struct GenerationConfig {
   int32_t start_id = -1;         // before the first token
   int32_t forced_first_id = -1;  // the first token

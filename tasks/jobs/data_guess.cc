@@ -201,34 +201,32 @@ absl::Status SetTask(DataGuess* guess) {
   return absl::OkStatus();
 }
 
-// Reads the data as training will, for its errors. Rows without a label are in a comment.
+// Reads the rows that were looked at as training will, for its errors. Rows without a label are in
+// a comment.
 absl::Status CheckReading(const DataGuess& guess) {
   const bool tags = guess.task == GuessedTask::kTags;
   if (guess.unlabelled > 0 || (guess.label == nullptr && !tags)) return absl::OkStatus();
   DataSpec data = guess.data;
   TextExample text;
   TaggedSentence sentence;
-  const auto read_all = [](auto reader, auto* item) -> absl::Status {
+  const auto read = [](auto reader, auto* item) -> absl::Status {
     RETURN_IF_ERROR(reader.status());
-    for (bool more = true; more;) {
-      ASSIGN_OR_RETURN(more, reader->Next(item));
+    for (int64_t rows = 0; rows < kMaxRows; ++rows) {
+      ASSIGN_OR_RETURN(const bool more, reader->Next(item));
+      if (!more) break;
     }
     return absl::OkStatus();
   };
   data.set_words_field(guess.words_field);
   data.set_tags_field(guess.tags_field);
-  if (tags) return read_all(TaggedReader::Open(data, Labels::kRequired), &sentence);
-  const auto field = [&](const Column* column) {
-    const auto number = column - guess.columns.data() + 1;
-    return column == nullptr ? "" : data.has_header() ? absl::StrCat(number) : column->name();
-  };
-  data.set_text_field(field(guess.text));
-  data.set_text_pair_field(field(guess.pair));
-  data.set_label_field(field(guess.label));
+  if (tags) return read(TaggedReader::Open(data, Labels::kRequired), &sentence);
+  data.set_text_field(guess.FieldOf(guess.text));
+  data.set_text_pair_field(guess.FieldOf(guess.pair));
+  data.set_label_field(guess.FieldOf(guess.label));
   const Labels labels = guess.task == GuessedTask::kNumber          ? Labels::kNumber
                         : guess.task == GuessedTask::kSeveralLabels ? Labels::kSeveral
                                                                     : Labels::kRequired;
-  return read_all(TextReader::Open(data, labels), &text);
+  return read(TextReader::Open(data, labels), &text);
 }
 
 // True if rows are words with their tags.
@@ -288,6 +286,11 @@ absl::Status ChooseColumns(const NewSpecOptions& options, DataGuess* guess) {
 }
 
 }  // namespace
+
+std::string DataGuess::FieldOf(const Column* column) const {
+  if (column == nullptr) return "";
+  return data.has_header() ? absl::StrCat(column - columns.data() + 1) : column->name();
+}
 
 absl::Status GuessData(const NewSpecOptions& options, DataGuess* guess) {
   RETURN_IF_ERROR(GuessForm(options, guess));

@@ -89,6 +89,10 @@ struct DataGuess {
   std::map<std::string, int64_t> labels;  // counts, of kOneLabel and kSeveralLabels
   int64_t unlabelled = 0;                 // rows without a label
 
+  // Returns the field of a spec that names the column: its name, or its number without a header; ""
+  // for null.
+  std::string FieldOf(const Column* column) const;
+
   DataGuess() = default;
   DataGuess(const DataGuess&) = delete;
   DataGuess& operator=(const DataGuess&) = delete;

@@ -8,6 +8,7 @@
 #include "tasks/data/file_form.h"
 #include "tasks/data/format.h"
 #include "tasks/jobs/data_guess.h"
+#include "tasks/tags.h"
 
 namespace cloze {
 namespace {
@@ -56,8 +57,9 @@ absl::Status FindParts(const NewSpecOptions& options, DataGuess* guess) {
       guess->data.set_format(DataSpec::FOLDERS);
       return absl::OkStatus();
     }
+    const bool empty = !FilesOf(data).ok();
     for (const std::string& folder : Inside(first, true)) {
-      if (!FilesOf(data).ok() && HasClassFolders(folder))
+      if (empty && HasClassFolders(folder))
         return Error(Exit::kNoInput, QuotePath(first), ": no files, but ", QuotePath(folder),
             " has a folder per class: expected that folder");
     }
@@ -120,8 +122,8 @@ bool LooksLikeConll(absl::string_view text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     const std::vector<absl::string_view> fields =
         absl::StrSplit(absl::StripAsciiWhitespace(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    const absl::string_view tag = fields.back();
-    const bool span = tag.size() > 2 && tag[1] == '-' && absl::StrContains("BIESLU", tag[0]);
+    const std::string tag(fields.back());
+    const bool span = tag.size() > 1 && IsBioTag(tag);
     ++lines;
     tagged += fields.size() > 1 && (span || tag == "O");
     spans |= span;

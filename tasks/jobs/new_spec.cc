@@ -171,10 +171,7 @@ std::string FormLines(const DataGuess& guess) {
       text += Setting("tags_field", Quoted(guess.tags_field));
     return text;
   }
-  const auto name = [&](const Column* column) {
-    const auto at = column - guess.columns.data() + 1;
-    return Quoted(data.has_header() ? absl::StrCat(at) : column->name());
-  };
+  const auto name = [&](const Column* column) { return Quoted(guess.FieldOf(column)); };
   if (guess.text != nullptr)
     text += Setting("text_field", name(guess.text),
         guess.pair == nullptr && !Others(guess, false).empty()
